@@ -15,7 +15,7 @@ use tt_status::machine::MachineStatus;
 use tt_status::market::{Feed, MarketStatus};
 use tt_status::market_streams::StreamCounts;
 use tt_status::risk::{ModeRow, RiskStatus};
-use tt_status::turn::{Streams, TurnStatus};
+use tt_status::turn::{DatabaseStatus, Streams, TurnStatus};
 
 /// The text format's version, as Prometheus asks for it.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -31,6 +31,9 @@ fn exposition(shared: &Shared) -> String {
     }
     if let Some(turn) = &shared.state.turn {
         text.turn(&turn());
+    }
+    if let Some(database) = &shared.state.database {
+        text.database(&database());
     }
     if let Some(market) = &shared.state.market {
         text.market(&market());
@@ -195,6 +198,26 @@ impl Exposition {
         self.family("truetick_turn_peers_denied_total", "counter", "Peers denied, by the rule of the peer policy.");
         for rule in &turn.denied {
             self.sample("truetick_turn_peers_denied_total", &[("rule", &rule.rule)], rule.count as f64);
+        }
+    }
+
+    /// The database of users. It has no user's name.
+    fn database(&mut self, database: &DatabaseStatus) {
+        let name = |rest: &str| format!("truetick_turn_database_{rest}");
+        let up = f64::from(database.is_up);
+        self.family(&name("up"), "gauge", "1 if the last read of the database of users succeeded.");
+        self.sample(&name("up"), &[("kind", database.kind)], up);
+        if let Some(age_ms) = database.age_ms {
+            let help = "Since the last read that succeeded.";
+            self.single(&name("age_seconds"), "gauge", help, Duration::from_millis(age_ms).as_secs_f64());
+        }
+        self.single(&name("users"), "gauge", "Users of the database in force.", database.users as f64);
+        self.single(&name("secrets"), "gauge", "Secrets of the database in force.", database.secrets as f64);
+        self.single(&name("peers"), "gauge", "Rows of peers of the database in force.", database.peers as f64);
+        self.counts(&name("reads_total"), "result", "Reads of the database, by result.", &database.reads);
+        self.family(&name("rows_skipped"), "gauge", "Rows that the last read could not use, by reason.");
+        for skipped in &database.skipped {
+            self.sample(&name("rows_skipped"), &[("reason", skipped.name)], skipped.count as f64);
         }
     }
 

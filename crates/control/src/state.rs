@@ -10,7 +10,7 @@ use tt_status::market::MarketStatus;
 use tt_status::market_feeds::{FeedAdmin, Simulator};
 use tt_status::market_streams::MarketStreams;
 use tt_status::risk::{GateAdmin, RiskStatus};
-use tt_status::turn::{AllocationAdmin, IceServers, Operator, TurnStatus};
+use tt_status::turn::{AllocationAdmin, DatabaseStatus, IceServers, Operator, TurnStatus};
 
 use crate::history::History;
 use crate::snapshot::Latest;
@@ -23,6 +23,8 @@ pub struct State {
     pub machine: Option<Reading<MachineStatus>>,
     /// The TURN server.
     pub turn: Option<Reading<TurnStatus>>,
+    /// The database of the TURN server's users.
+    pub database: Option<Reading<DatabaseStatus>>,
     /// The market engine.
     pub market: Option<Reading<MarketStatus>>,
     /// Whole books and streams of every update.

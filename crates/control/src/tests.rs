@@ -171,6 +171,31 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
 }
 
 #[test]
+fn a_database_reaches_metrics() {
+    let database = || tt_status::turn::DatabaseStatus {
+        kind: "sqlite",
+        is_up: false,
+        age_ms: Some(1_500),
+        users: 2,
+        secrets: 3,
+        peers: 4,
+        reads: vec![Count { name: "changed", count: 5 }, Count { name: "connect", count: 6 }],
+        skipped: vec![Count { name: "key_not_hex", count: 7 }],
+    };
+    let running = start_with(State { database: Some(Arc::new(database)), ..State::default() });
+    let samples = samples(&get(&running, "/metrics").body);
+    let value = |rest: &str| {
+        let name = format!("truetick_turn_database_{rest}");
+        samples.iter().find(|(series, _)| *series == name).unwrap_or_else(|| panic!("{name}")).1
+    };
+    assert_eq!((value("up{kind=\"sqlite\"}"), value("age_seconds")), (0.0, 1.5));
+    assert_eq!((value("users"), value("secrets"), value("peers")), (2.0, 3.0, 4.0));
+    let reads = (value("reads_total{result=\"changed\"}"), value("reads_total{result=\"connect\"}"));
+    assert_eq!((reads, value("rows_skipped{reason=\"key_not_hex\"}")), ((5.0, 6.0), 7.0));
+    running.stop();
+}
+
+#[test]
 fn a_ledger_that_does_not_close_says_so() {
     assert!(!Accounting::new("frames", 3, vec![Count { name: "applied", count: 1 }], vec![]).closes);
 }

@@ -267,7 +267,10 @@ fn turn_section(args: &Args, config: &Config) -> Result<TurnSection> {
 
 /// The same, with a fresh random user.
 fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<TurnConfig> {
-    let mut turn = TurnConfig::new(&turn_section(args, config)?)?;
+    let section = turn_section(args, config)?;
+    let database = section.key_sources.name("database", 0);
+    ensure!(section.database.is_none(), "{database} is for `truetick turn`: `serve` reads no database");
+    let mut turn = TurnConfig::new(&section)?;
     turn.sample_one_in = SAMPLED_ONE_IN;
     turn.users.push(credential.user());
     Ok(turn)

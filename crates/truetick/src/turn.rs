@@ -1,6 +1,7 @@
 //! `truetick turn`: flags, banner and signals around the STUN/TURN server.
 
 mod args;
+mod database;
 mod origin;
 mod signals;
 mod turnserver;
@@ -9,15 +10,18 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use control::{Admin, HttpSection, State};
 use libsystemd::daemon::{self, NotifyState};
 use tt_os::{shutdown, stdout};
-use turn_server::{PassedSockets, PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
+use tt_status::Reading;
+use turn_server::{ExternalUsers, PassedSockets, PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
 
 use crate::config::Config;
 use crate::{control_state, kept_report, stun};
+use database::Opened;
 use origin::Origin;
 use signals::SignalLoop;
 
@@ -50,7 +54,8 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         let http = HttpSection { listen: args.http.or(config.http.listen), ..config.http.clone() };
         return print_config(&section, http, config).map(|()| ExitCode::SUCCESS);
     }
-    let turn = loaded.turn(&section)?;
+    let mut turn = loaded.turn(&section)?;
+    let database = database::open(&section, &mut turn)?;
     let config = loaded.into_config();
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;
@@ -60,15 +65,19 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         turn_server::check(&turn, passed)?;
         let http = http.filter(|_| passed_http.is_none());
         http.map_or(Ok(()), |addr| check_http(addr).with_context(|| format!("cannot listen on {addr}")))?;
-        let lines = peer_lines(&turn)?.into_iter().map(|line| line + "\n");
+        let database = database.as_ref().map(Opened::summary).transpose()?;
+        let lines = database.into_iter().chain(peer_lines(&turn)?).map(|line| line + "\n");
         stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))?;
         return print_checked().map(|()| ExitCode::SUCCESS);
     }
     let signals = shutdown::signals().context("turn: cannot catch signals")?;
     let running = turn_server::start_with(&turn, passed)?;
+    let follow = |database: Opened| database.follow(running.credential_sink()).context("turn: cannot start a thread");
+    let database = database.map(follow).transpose()?;
     let state = State {
         machine: Some(control_state::machine()),
         turn: Some(running.reading()),
+        database: database.as_ref().map(|database| Arc::new(database.reading()) as Reading<_>),
         admin: Some(Admin { allocations: running.allocation_admin(), operator: running.operator() }),
         token,
         allowed_hosts: config.http.allowed_hosts.clone(),
@@ -79,6 +88,29 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         (Some(listener), _) => Some(control::start_on(listener, state)?),
         (None, addr) => addr.map(|addr| control::start(addr, state)).transpose()?,
     };
+    warn(&section, &turn);
+    let announce = if turn.cdr == Some(RecordOutput::Stdout) { announce_on_stderr } else { stdout::write };
+    let banner = banner(&turn, &running, control.as_ref().map(control::Running::listen));
+    let (workers, drain_timeout) = (turn.workers, turn.drain_timeout);
+    // The passwords leave memory before the server says that it serves; only derived keys are kept.
+    drop(turn);
+    announce(&banner);
+    notify_ready();
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, "serving");
+    let database = database.as_ref();
+    let signal_loop = SignalLoop { running: &running, args: &args, origin, started: &config, drain_timeout, database };
+    let status = signal_loop.run(&signals);
+    // Restore the default handler: the next signal kills the process.
+    drop(signals);
+    if let Some(control) = control {
+        control.stop();
+    }
+    announce(&farewell(&running.stop()));
+    Ok(status)
+}
+
+/// Logs what an operator should change.
+fn warn(section: &TurnSection, turn: &TurnConfig) {
     for (former, name) in section.key_sources.deprecated() {
         tracing::warn!(former, name, "deprecated key in [turn]");
     }
@@ -88,23 +120,6 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     if !section.user.is_empty() {
         tracing::warn!("passwords on the command line or in the configuration are for tests only; use --user-file");
     }
-    let announce = if turn.cdr == Some(RecordOutput::Stdout) { announce_on_stderr } else { stdout::write };
-    let banner = banner(&turn, &running, control.as_ref().map(control::Running::listen));
-    let (workers, drain_timeout) = (turn.workers, turn.drain_timeout);
-    // The passwords leave memory before the server says that it serves; only derived keys are kept.
-    drop(turn);
-    announce(&banner);
-    notify_ready();
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, "serving");
-    let signal_loop = SignalLoop { running: &running, args: &args, origin, started: &config, drain_timeout };
-    let status = signal_loop.run(&signals);
-    // Restore the default handler: the next signal kills the process.
-    drop(signals);
-    if let Some(control) = control {
-        control.stop();
-    }
-    announce(&farewell(&running.stop()));
-    Ok(status)
 }
 
 /// Takes the sockets that systemd has bound, if a socket unit starts the server.
@@ -198,6 +213,7 @@ fn banner(config: &TurnConfig, running: &Running, http: Option<SocketAddr>) -> S
 
 fn credentials_of(config: &TurnConfig) -> String {
     match (config.users.len(), config.auth_secrets.len()) {
+        (0, 0) if config.external_users == ExternalUsers::Provided => "users of the database".into(),
         (0, 0) => "no users and no secrets: STUN Binding only".into(),
         (users, 0) => counted(users, "user"),
         (0, secrets) => counted(secrets, "secret"),

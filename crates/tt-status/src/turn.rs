@@ -66,6 +66,27 @@ pub struct Memory {
     pub is_full: bool,
 }
 
+/// A database of users.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DatabaseStatus {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Whether the last read succeeded.
+    pub is_up: bool,
+    /// Time since the last read that succeeded, milliseconds.
+    pub age_ms: Option<u64>,
+    /// Users in force.
+    pub users: u64,
+    /// Secrets in force.
+    pub secrets: u64,
+    /// Rows of peers in force.
+    pub peers: u64,
+    /// Reads since the start, by result.
+    pub reads: Vec<Count>,
+    /// Rows that are not used, by reason.
+    pub skipped: Vec<Count>,
+}
+
 /// Connections over TCP and TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Streams {

@@ -8,7 +8,7 @@ mod time_limited;
 pub use directory::{USER_PARTS, UserPart, user_part_of};
 pub(crate) use kept_key::{KeptKey, KeptKeys};
 pub(crate) use key::PasswordAlgorithm;
-pub use key::{LongTermKey, long_term_key, user_hash};
+pub use key::{LongTermKey, UserSecret, long_term_key, md5_key, user_hash};
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,6 +20,7 @@ use crate::base64;
 use crate::integrity::HmacSha1;
 use crate::shared::Shared;
 use directory::{NameSeeds, StaticUser, Users, hash_key};
+use key::UserKeys;
 use time_limited::{Derived, DerivedKeys, TimeLimited};
 
 /// Secrets of a server: users' keys, shared secrets, nonce keys and seeds.
@@ -79,12 +80,18 @@ impl Secrets {
         self.users.parts[part.number] = Arc::clone(&part.users);
     }
 
+    /// Takes the users of `other` in place of those that it has. Both share them.
+    pub fn share_users(&mut self, other: &Self) {
+        self.users = other.users.clone();
+    }
+
     /// Adds a user. `name` and `password` must be prepared as OpaqueString (RFC 8265).
     ///
     /// `realm` must be that of the configuration. Of two users with one name, the first counts. Stores keys, not the
     /// password (RFC 8656 section 6).
     pub fn add_user(&mut self, name: &[u8], realm: &str, password: &[u8]) {
-        Arc::make_mut(&mut self.users.parts[user_part_of(name)]).push(name, realm, password);
+        let keys = UserKeys::new(name, realm.as_bytes(), password);
+        Arc::make_mut(&mut self.users.parts[user_part_of(name)]).push(name, realm, keys);
     }
 
     /// Indexes the users for servers of `shared`.
@@ -103,6 +110,11 @@ impl Secrets {
     /// are not known in advance.
     pub fn add_auth_secret(&mut self, secret: &[u8]) {
         self.auth_secrets.push(HmacSha1::new(secret));
+    }
+
+    /// Removes all shared secrets but the first `len`.
+    pub fn truncate_auth_secrets(&mut self, len: usize) {
+        self.auth_secrets.truncate(len);
     }
 }
 
@@ -447,6 +459,32 @@ mod tests {
         assert!(!named(&one, "") && named(&one, "ann") && one.users.parts.iter().all(|part| part.all.len() == 1));
     }
 
+    fn as_passwords<'a>(
+        users: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+    ) -> impl Iterator<Item = (&'a [u8], UserSecret<'a>)> + Clone {
+        users.map(|(name, password)| (name, UserSecret::Password(password)))
+    }
+
+    /// RFC 8489 section 9.2.2: the key is MD5 of name, realm and password. SHA-256 of the same password does not fit.
+    #[test]
+    fn a_user_with_a_key_is_one_with_the_password_for_md5_only() {
+        let shared = Shared::new(Quotas::default(), 8, 7);
+        let (name, password) = (b"ann".as_slice(), b"secret".as_slice());
+        let key = md5_key(name, REALM.as_bytes(), password);
+        let users = [(name, UserSecret::Md5Key(&key))];
+        let part = UserPart::new(user_part_of(name), users.into_iter(), REALM, (&shared, &[3; 32]));
+        let mut worker = Credentials::new(&Secrets::new([1; 32], [2; 32]), shared.seed(), 8);
+        worker.replace_users(&part);
+        let (user, is_known) = worker.named(name).unwrap();
+        let own = |algorithm| user.keys.of(algorithm).sha1.mac(b"text");
+        let from_password = |algorithm| LongTermKey::of(algorithm, name, REALM.as_bytes(), password).sha1.mac(b"text");
+        assert!(is_known);
+        assert_eq!(own(PasswordAlgorithm::Md5), from_password(PasswordAlgorithm::Md5));
+        assert_ne!(own(PasswordAlgorithm::Sha256), from_password(PasswordAlgorithm::Sha256));
+        assert_ne!(own(PasswordAlgorithm::Sha256), own(PasswordAlgorithm::Md5));
+        assert_eq!(worker.name_of(&user_hash(name, REALM.as_bytes())), Some(name));
+    }
+
     /// Each user has a password; of two with one name the first counts, and every user is found by name and by hash.
     #[test]
     fn parts_replace_users_one_after_the_other() {
@@ -472,7 +510,8 @@ mod tests {
                 let is_replaced = user_part_of(name.as_bytes()) < part;
                 assert!(has(&worker, name, if is_replaced { "after" } else { "before" }), "{name}, part {part}");
             }
-            let replaced = worker.replace_users(&UserPart::new(part, users("after"), REALM, (&shared, &[3; 32])));
+            let replaced =
+                worker.replace_users(&UserPart::new(part, as_passwords(users("after")), REALM, (&shared, &[3; 32])));
             let own = names.iter().filter(|name| user_part_of(name.as_bytes()) == part).count();
             assert!(own > 1 && own < 30, "{own} of 200 in part {part}");
             assert!(replaced.users.all.len() >= own && Arc::strong_count(&replaced.users) <= 2);

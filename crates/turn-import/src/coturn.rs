@@ -15,6 +15,7 @@ use crate::document::Document;
 use crate::import::{Host, Import, Outcome, Row};
 use options::Treatment;
 
+pub use peers::{PeerRules, peer_rules};
 pub use setting::{Arguments, Setting, arguments, lines};
 
 /// Replaces credentials in tables.

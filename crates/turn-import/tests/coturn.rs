@@ -123,7 +123,7 @@ fn refuses_what_would_change_who_can_log_in() {
         ("lt-cred-mech", "lt-cred-mech"),
         ("use-auth-secret", "use-auth-secret"),
         ("use-auth-secret\npsql-userdb=\"host=a\"", "psql-userdb"),
-        ("lt-cred-mech\nuser=a:b\nuserdb=/var/db/turndb", "userdb"),
+        ("lt-cred-mech\nuserdb=", "userdb"),
         ("user=a:b\nmysql-userdb=x", "mysql-userdb"),
         ("user=a:b\nmongo-userdb=x", "mongo-userdb"),
         ("user=a:b\nredis-userdb=x", "redis-userdb"),
@@ -139,6 +139,26 @@ fn refuses_what_would_change_who_can_log_in() {
     }
     assert!(refused("use-auth-secret\nstatic-auth-secret=a\nuserdb=/var/tmp/turn.db").is_empty());
     assert!(refused("stun-only\nlt-cred-mech").is_empty());
+}
+
+#[test]
+fn a_sqlite_database_has_users_or_secrets() {
+    for (text, logins) in [
+        ("lt-cred-mech\nuserdb=/var/lib/turn/turndb\n", "users"),
+        ("lt-cred-mech\nuser=a:b\ndb=/var/lib/turn/turndb\n", "users"),
+        ("use-auth-secret\nuserdb=/var/lib/turn/turndb\n", "secrets"),
+        ("static-auth-secret=north\nlt-cred-mech\nuserdb=/var/lib/turn/turndb\n", "secrets"),
+    ] {
+        let import = import(text);
+        let turn = turn(&import);
+        let value = |key: &str| turn.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+        assert_eq!(
+            (value("database"), value("database_logins")),
+            ("sqlite:/var/lib/turn/turndb".into(), logins.into())
+        );
+        assert!(import.rows_of(Outcome::Refused).next().is_none(), "{text}: {:?}", import.rows);
+    }
+    assert!(!turn(&import("stun-only\nuserdb=/x\n")).contains_key("database"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Everything that workers are built from, at the start, after a reload and after a panic.
 
 pub(crate) mod check;
+mod external;
 pub(crate) mod host;
 mod reload;
 
@@ -33,6 +34,7 @@ use crate::relays::Relays;
 use crate::section::StreamLimits;
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, Takes};
 use crate::worker::{InboundRings, Parts, WorkerEndpoint, WorkerLinks};
+use external::Origins;
 use reload::InForce;
 
 /// Descriptors that are not relay sockets: files, listeners, HTTP connections.
@@ -53,6 +55,8 @@ pub(crate) struct WorkerIo {
 pub(crate) struct Blueprint {
     /// What a reload replaces.
     in_force: ArcSwap<InForce>,
+    /// Users, secrets and peers by their origin. Locked while they are replaced.
+    origins: Mutex<Origins>,
     /// The UDP listeners.
     listen: Vec<SocketAddr>,
     /// The addresses of this host that the workers know. Locked while new peer rules are made and sent, so that the last
@@ -97,6 +101,7 @@ impl Blueprint {
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
         let shared = Arc::new(Shared::with_pools(config.quotas, config.allocations_max, pools, seed));
         Ok(Self {
+            origins: Mutex::new(Origins::new(config)),
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key, &shared)?),
             listen: listen.to_vec(),
             host: Mutex::new(host::read()?),

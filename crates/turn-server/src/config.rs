@@ -1,5 +1,6 @@
 //! The checked configuration of a server.
 
+mod credentials;
 mod peers;
 mod streams;
 
@@ -8,7 +9,7 @@ use std::num::NonZero;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use ipnet::IpNet;
 use tt_net::stream::TlsRules;
 use tt_turn::config::{
@@ -17,9 +18,7 @@ use tt_turn::config::{
 };
 use tt_turn::shared::Quotas;
 
-use crate::credentials::{
-    AuthSecret, MASK, NonceKeys, User, Users, auth_secrets_in, nonce_keys_in, opaque_string, read_users,
-};
+use crate::credentials::{AuthSecret, ExternalUsers, MASK, NonceKeys, Users, opaque_string};
 use crate::section::{
     AllocationCaps, Balancers, DscpSet, KeySources, MemoryBound, MemorySize, PeerRange, PortRange, QuotasSection,
     RecordOutput, StreamLimits, TurnSection,
@@ -97,6 +96,8 @@ pub struct TurnConfig {
     pub users: Users,
     /// Secrets of time-limited credentials; each of them is valid.
     pub auth_secrets: Vec<AuthSecret>,
+    /// Whether further users and secrets come from outside the configuration.
+    pub external_users: ExternalUsers,
     /// Keys of nonces; without them, a random key.
     pub nonce_keys: Option<NonceKeys>,
     /// When the expiry of a time-limited credential is checked.
@@ -173,6 +174,7 @@ impl TurnConfig {
             realm: REALM.into(),
             users: Users::default(),
             auth_secrets: Vec::new(),
+            external_users: ExternalUsers::None,
             nonce_keys: None,
             expiry_check: ExpiryCheck::AtAllocate,
             lapsed_permissions: LapsedPermissions::ChannelRelays,
@@ -239,9 +241,6 @@ impl TurnConfig {
         if section.kick_removed_users {
             config.removed_users = RemovedUsers::EndAllocations;
         }
-        if let Some(algorithms) = section.password_algorithms {
-            config.password_algorithms = algorithms.into();
-        }
         config.allow_peers.clone_from(&section.allow_peer);
         config.deny_peers.clone_from(&section.deny_peer);
         config.allow_own_hosts.clone_from(&section.allow_own_host);
@@ -290,23 +289,6 @@ impl TurnConfig {
             Some(MemoryBound::At(size)) => Some(size),
             None => group_max.map(|bytes| MemorySize { bytes: bytes / 10 * 9 }),
         }
-    }
-
-    fn read_credentials(&mut self, section: &TurnSection) -> anyhow::Result<()> {
-        let named = |key, index| section.key_sources.name(key, index);
-        for (index, user) in section.user.iter().enumerate() {
-            self.users.push(User::parse(user).with_context(|| named("user", index))?);
-        }
-        for (index, path) in section.user_file.iter().enumerate() {
-            read_users(path, &mut self.users).with_context(|| named("user_file", index))?;
-        }
-        for (index, path) in section.auth_secret_file.iter().enumerate() {
-            self.auth_secrets.extend(auth_secrets_in(path).with_context(|| named("auth_secret_file", index))?);
-        }
-        if let Some(path) = &section.nonce_key_file {
-            self.nonce_keys = Some(nonce_keys_in(path).with_context(|| named("nonce_key_file", 0))?);
-        }
-        Ok(())
     }
 
     fn check(&self, keys: &KeySources) -> anyhow::Result<()> {
@@ -400,6 +382,8 @@ impl TurnConfig {
             user: section.user.iter().map(masked).collect(),
             user_file: section.user_file.clone(),
             auth_secret_file: section.auth_secret_file.clone(),
+            database: section.database.clone(),
+            database_logins: section.database.as_ref().map(|_| section.database_logins.unwrap_or_default()),
             nonce_key_file: section.nonce_key_file.clone(),
             strict_expiry: self.expiry_check == ExpiryCheck::EveryRequest,
             strict_permissions: self.lapsed_permissions == LapsedPermissions::ChannelStops,

@@ -58,15 +58,15 @@ mod worker;
 pub use blueprint::check::check;
 pub use config::{RelayIp, TurnConfig};
 pub use counters::Totals;
-pub use credentials::{AuthSecret, NonceKeys, User, Users};
+pub use credentials::{AuthSecret, ExternalCredentials, ExternalUsers, KeyedUsers, NonceKeys, User, Users};
 pub use launch::{start, start_with};
 pub use listeners::StreamAddr;
 pub use passed::PassedSockets;
-pub use running::Running;
+pub use running::{CredentialSink, Running};
 pub use section::{
-    AllocationCaps, Balancers, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize, PasswordAlgorithms,
-    PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TlsCipher, TlsVersion,
-    TurnSection,
+    AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize,
+    PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TlsCipher,
+    TlsVersion, TurnSection,
 };
 pub use streams::CertificateFiles;
 

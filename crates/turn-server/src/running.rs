@@ -16,6 +16,7 @@ use crate::blueprint::Blueprint;
 use crate::commands::{WorkerHandle, WorkerHandles};
 use crate::config::TurnConfig;
 use crate::counters::{self, Totals, WorkerStatus};
+use crate::credentials::ExternalCredentials;
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
@@ -128,6 +129,12 @@ impl Running {
         self.blueprint.reload(config, &self.workers)
     }
 
+    /// Returns access to further users and secrets, if the configuration says that they are provided.
+    #[must_use]
+    pub fn credential_sink(&self) -> CredentialSink {
+        CredentialSink { blueprint: Arc::clone(&self.blueprint), workers: Arc::clone(&self.workers) }
+    }
+
     /// Stops the workers after their current round and returns the final counters.
     pub fn stop(self) -> Totals {
         self.stop.store(true, Ordering::Relaxed);
@@ -138,6 +145,24 @@ impl Running {
             }
         }
         self.status.totals().settle()
+    }
+}
+
+/// Replaces the users and secrets that come from outside the configuration, from any thread.
+#[derive(Clone, Debug)]
+pub struct CredentialSink {
+    blueprint: Arc<Blueprint>,
+    workers: Arc<[WorkerHandle]>,
+}
+
+impl CredentialSink {
+    /// Puts `credentials` in place of those of the last call, and returns whether they differ. A configuration without
+    /// [`ExternalUsers::Provided`](crate::ExternalUsers::Provided) takes none.
+    ///
+    /// # Errors
+    /// A system call failed; the old ones stay in force.
+    pub fn replace(&self, credentials: ExternalCredentials) -> anyhow::Result<bool> {
+        self.blueprint.replace_external(credentials, &self.workers)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `[turn]`
 
 mod balancer;
+mod database;
 mod dscp;
 mod key_sources;
 mod memory_size;
@@ -19,6 +20,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 pub use balancer::Balancers;
+pub use database::DatabaseLogins;
 pub use dscp::DscpSet;
 pub use key_sources::KeySources;
 pub use memory_size::{MemoryBound, MemorySize};
@@ -66,6 +68,10 @@ pub struct TurnSection {
     pub user_file: Vec<PathBuf>,
     /// Files with one secret of time-limited credentials per line.
     pub auth_secret_file: Vec<PathBuf>,
+    /// Database with coturn's schema, as `sqlite:PATH`, with further users, secrets and peers of the realm.
+    pub database: Option<String>,
+    /// Whether clients log in with users or with secrets of the database.
+    pub database_logins: Option<DatabaseLogins>,
     /// File with one or two nonce keys, 64 hexadecimal digits per line.
     pub nonce_key_file: Option<PathBuf>,
     /// Check the expiry of time-limited credentials in every request, not only when an allocation is made.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
 use turn_server::{
-    Balancers, DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange, RecordOutput,
-    TlsCipher, TlsVersion, TurnSection,
+    Balancers, DatabaseLogins, DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange,
+    RecordOutput, TlsCipher, TlsVersion, TurnSection,
 };
 
 /// Flags of `truetick turn`.
@@ -71,6 +71,12 @@ pub struct Args {
     /// File with one secret of time-limited credentials per line, readable by its owner only; may repeat
     #[arg(long, value_name = "F")]
     pub auth_secret_file: Vec<PathBuf>,
+    /// Database with coturn's schema, with further users, secrets and peers of the realm: sqlite:PATH
+    #[arg(long, value_name = "KIND:NAME")]
+    pub database: Option<String>,
+    /// Log in with users, secrets or both of --database [default: both]
+    #[arg(long, value_name = "W", value_parser = database_logins())]
+    pub database_logins: Option<DatabaseLogins>,
     /// File with one or two nonce keys, 64 hexadecimal digits per line, readable by its owner only: new nonces use the
     /// first key, and nonces of the second are accepted. For several servers and for restarts [default: a random key]
     #[arg(long, value_name = "F")]
@@ -190,6 +196,10 @@ fn tls_versions() -> impl TypedValueParser<Value = TlsVersion> {
     PossibleValuesParser::new(TlsVersion::NAMES).try_map(|name| name.parse())
 }
 
+fn database_logins() -> impl TypedValueParser<Value = DatabaseLogins> {
+    PossibleValuesParser::new(DatabaseLogins::NAMES).try_map(|name| name.parse())
+}
+
 fn password_algorithms() -> impl TypedValueParser<Value = PasswordAlgorithms> {
     PossibleValuesParser::new(PasswordAlgorithms::NAMES).try_map(|name| name.parse())
 }
@@ -218,6 +228,8 @@ impl Args {
         overlay.list("user", &self.user, |section| &mut section.user);
         overlay.list("user_file", &self.user_file, |section| &mut section.user_file);
         overlay.list("auth_secret_file", &self.auth_secret_file, |section| &mut section.auth_secret_file);
+        overlay.value("database", self.database.as_ref(), |section| &mut section.database);
+        overlay.value("database_logins", self.database_logins.as_ref(), |section| &mut section.database_logins);
         overlay.value("nonce_key_file", self.nonce_key_file.as_ref(), |section| &mut section.nonce_key_file);
         overlay.switch("strict_expiry", self.strict_expiry, |section| section.strict_expiry = true);
         overlay.switch("strict_permissions", self.strict_permissions, |section| section.strict_permissions = true);

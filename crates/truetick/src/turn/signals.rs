@@ -8,6 +8,7 @@ use anyhow::{Context as _, ensure};
 
 use tt_os::shutdown::Signal;
 use turn_server::Running;
+use turn_users::Follower;
 
 use super::{Args, Origin};
 use crate::config::Config;
@@ -37,6 +38,7 @@ pub(super) struct SignalLoop<'a> {
     /// The configuration that the server started with.
     pub(super) started: &'a Config,
     pub(super) drain_timeout: Duration,
+    pub(super) database: Option<&'a Follower>,
 }
 
 impl SignalLoop<'_> {
@@ -113,6 +115,9 @@ impl SignalLoop<'_> {
         self.running.reload_certificates()?;
         self.running.reload(turn).context("turn")?;
         self.drain_timeout = drain_timeout;
+        if let Some(database) = self.database {
+            database.read_now();
+        }
         Ok(ignored)
     }
 

@@ -74,6 +74,11 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         ("--user-share-percent 101", "--user-share-percent must be from 1 to 100"),
         ("--allocations-max 0", "--allocations-max must be from 1 to 1048576"),
         ("--user ann", "--user: a user must be NAME:PASSWORD"),
+        (
+            "--database sqlite:x --password-algorithms sha256",
+            "--password-algorithms must be md5 with --database: the keys of its users are MD5",
+        ),
+        ("--database-logins users", "--database-logins is for a database, and there is none"),
         ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
         ("--lifetime-s 59", "--lifetime-s 59 is not from 60 to 86400"),
         ("--lifetime-max-s 86401", "--lifetime-max-s 86401 is not from 60 to 86400"),

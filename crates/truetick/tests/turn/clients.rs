@@ -5,6 +5,7 @@
 mod aioice;
 mod chromium;
 mod coturn_files;
+mod databases;
 mod pion;
 mod turn_client_proto;
 mod uclient;

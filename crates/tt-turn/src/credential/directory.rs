@@ -10,7 +10,7 @@ use foldhash::quality::FoldHasher as QualityHasher;
 use tt_model::ByteRange;
 
 use super::UserId;
-use super::key::UserKeys;
+use super::key::{UserKeys, UserSecret};
 use super::user_hash;
 use crate::shared::Shared;
 use crate::table::Table;
@@ -41,14 +41,14 @@ pub struct UserPart {
 }
 
 impl UserPart {
-    /// Makes a part of the `users` that belong to it, each a name and a password, indexed for servers of `shared`.
+    /// Makes a part of the `users` that belong to it, each with a name, indexed for servers of `shared`.
     ///
     /// `realm` must be that of the configuration, and `decoy_seed` random and secret. See
     /// [`Secrets::add_user`](super::Secrets::add_user).
     #[must_use]
     pub fn new<'a>(
         number: usize,
-        users: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+        users: impl Iterator<Item = (&'a [u8], UserSecret<'a>)> + Clone,
         realm: &str,
         (shared, decoy_seed): (&Shared, &[u8; 32]),
     ) -> Self {
@@ -56,9 +56,16 @@ impl UserPart {
         let mut part = Directory::default();
         part.all.reserve_exact(own.clone().count());
         part.names.reserve_exact(own.clone().map(|(name, _)| name.len()).sum());
-        own.for_each(|(name, password)| part.push(name, realm, password));
+        own.for_each(|(name, secret)| part.push(name, realm, keys(name, realm, secret, decoy_seed)));
         part.index(number, shared.seed(), decoy_seed);
         Self { number, users: Arc::new(part) }
+    }
+}
+
+fn keys(name: &[u8], realm: &str, secret: UserSecret<'_>, unknown: &[u8; 32]) -> UserKeys {
+    match secret {
+        UserSecret::Password(password) => UserKeys::new(name, realm.as_bytes(), password),
+        UserSecret::Md5Key(key) => UserKeys::of_md5_key(key, unknown),
     }
 }
 
@@ -122,7 +129,7 @@ impl Directory {
         self.names.get(user.name.to_range()).unwrap_or_default()
     }
 
-    pub(super) fn push(&mut self, name: &[u8], realm: &str, password: &[u8]) {
+    pub(super) fn push(&mut self, name: &[u8], realm: &str, keys: UserKeys) {
         self.indexed_with = None;
         let start = self.names.len() as u32;
         self.names.extend_from_slice(name);
@@ -132,7 +139,7 @@ impl Directory {
             hash: user_hash(name, realm.as_bytes()),
             quota_key: 0,
             index: 0,
-            keys: UserKeys::new(name, realm.as_bytes(), password),
+            keys,
         });
     }
 

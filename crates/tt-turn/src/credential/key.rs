@@ -73,6 +73,12 @@ pub fn long_term_key(name: &[u8], realm: &[u8], password: &[u8]) -> HmacSha1 {
     LongTermKey::md5(name, realm, password).sha1
 }
 
+/// Returns the MD5 key of a user itself, which [`UserSecret::Md5Key`] takes.
+#[must_use]
+pub fn md5_key(name: &[u8], realm: &[u8], password: &[u8]) -> [u8; 16] {
+    hash::<Md5, 16>([name, realm, password])
+}
+
 /// Returns the USERHASH of a user: SHA-256 of `name:realm` (RFC 8489 section 14.4).
 #[must_use]
 pub fn user_hash(name: &[u8], realm: &[u8]) -> [u8; 32] {
@@ -81,6 +87,24 @@ pub fn user_hash(name: &[u8], realm: &[u8]) -> [u8; 32] {
         digest.update(part);
     }
     digest.finalize().into()
+}
+
+/// The secret of a user.
+#[derive(Clone, Copy)]
+pub enum UserSecret<'a> {
+    /// The password, prepared as OpaqueString (RFC 8265).
+    Password(&'a [u8]),
+    /// The key of RFC 8489 section 9.2.2. No key for SHA-256 follows from it: the user can use MD5 only.
+    Md5Key(&'a [u8; 16]),
+}
+
+impl core::fmt::Debug for UserSecret<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Password(_) => "Password(..)",
+            Self::Md5Key(_) => "Md5Key(..)",
+        })
+    }
 }
 
 /// One user's keys, one for each algorithm.
@@ -93,6 +117,12 @@ pub(super) struct UserKeys {
 impl UserKeys {
     pub(super) fn new(name: &[u8], realm: &[u8], password: &[u8]) -> Self {
         Self { md5: LongTermKey::md5(name, realm, password), sha256: LongTermKey::sha256(name, realm, password) }
+    }
+
+    /// Returns the keys of a user whose MD5 key is known. The other one is made of `unknown`, which must be random and
+    /// secret: it fits no password.
+    pub(super) fn of_md5_key(key: &[u8; 16], unknown: &[u8; 32]) -> Self {
+        Self { md5: LongTermKey::new(key), sha256: LongTermKey::new(unknown) }
     }
 
     /// Returns random keys that belong to no user.

@@ -68,6 +68,7 @@ impl Reader<'_> {
         self.rows_of("no-auth", outcome, "", if is_stun_only { STUN_ONLY } else { reason });
     }
 
+    /// Returns whether a database is named. Those that truetick does not read are refused by name.
     fn has_database(&self) -> bool {
         ["userdb", "db", "psql-userdb", "sql-userdb", "mysql-userdb", "mongo-userdb", "redis-userdb"]
             .into_iter()
@@ -84,23 +85,17 @@ impl Reader<'_> {
                 self.row(index, Outcome::Same, "auth_secret_file", "");
             }
         }
-        let (outcome, reason) = match (self.import.secrets.is_empty(), self.has_database()) {
-            (false, _) => (Outcome::Same, ""),
-            (true, true) => {
-                (Outcome::Refused, "not yet: the secrets are in a database; copy them to static-auth-secret")
-            }
-            (true, false) => {
-                let reason =
-                    "not yet: without static-auth-secret the secrets are in coturn's own SQLite database; copy them";
-                (Outcome::Refused, reason)
-            }
+        let (outcome, reason) = match self.import.secrets.is_empty() && !self.has_database() {
+            false => (Outcome::Same, ""),
+            true => (
+                Outcome::Refused,
+                "without static-auth-secret the secrets are in coturn's own SQLite database; name it with `userdb`",
+            ),
         };
-        self.rows_of("use-auth-secret", outcome, "auth_secret_file", reason);
+        self.rows_of("use-auth-secret", outcome, "auth_secret_file, database", reason);
         self.rows_of("lt-cred-mech", Outcome::Same, "", "use-auth-secret counts before it, as in coturn");
         self.all_rows("user", Outcome::Ignored, "", "coturn knows no user next to use-auth-secret, either");
-        let reason =
-            "not yet: secrets in this SQLite database are not read; if it has any, copy them to static-auth-secret";
-        self.sqlite(Outcome::Differs, reason);
+        self.database("secrets");
     }
 
     fn users(&mut self, asks_for_users: bool) {
@@ -120,23 +115,30 @@ impl Reader<'_> {
                 Some(_) | None => self.row(index, Outcome::Ignored, "", "not NAME:PASSWORD; coturn ignores it, too"),
             }
         }
-        let reason = "not yet: users in this SQLite database could not log in; copy them to `user`";
-        self.sqlite(Outcome::Refused, reason);
+        self.database("users");
         let has_users = !self.import.users.is_empty();
-        let (outcome, reason) = match (asks_for_users && !has_users, self.has_database()) {
-            (true, false) => {
-                let reason = "not yet: without `user` the users are in coturn's own SQLite database; copy them";
-                (Outcome::Refused, reason)
-            }
-            (_, _) => (Outcome::Same, ""),
+        let (outcome, reason) = match asks_for_users && !has_users && !self.has_database() {
+            true => (
+                Outcome::Refused,
+                "without `user` the users are in coturn's own SQLite database; name it with `userdb`",
+            ),
+            false => (Outcome::Same, ""),
         };
-        self.rows_of("lt-cred-mech", outcome, "user_file", reason);
+        self.rows_of("lt-cred-mech", outcome, "user_file, database", reason);
         self.rows_of("use-auth-secret", Outcome::Same, "", "off, as by default");
     }
 
-    fn sqlite(&mut self, outcome: Outcome, reason: &str) {
+    /// Maps the database. coturn logs in users or secrets, never both.
+    fn database(&mut self, logins: &str) {
         for name in ["userdb", "db"] {
-            self.rows_of(name, outcome, "", reason);
+            let path = self.last(name).map(|setting| setting.text().trim().to_owned()).unwrap_or_default();
+            if path.is_empty() {
+                self.rows_of(name, Outcome::Refused, "database", "the path of a SQLite database is missing");
+            } else {
+                self.document.turn("database", format!("sqlite:{path}"));
+                self.document.turn("database_logins", logins);
+                self.rows_of(name, Outcome::Same, "database, database_logins", "");
+            }
         }
     }
 

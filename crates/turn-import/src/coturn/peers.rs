@@ -11,6 +11,42 @@ const DENIED_BY_BOTH: [&str; 4] = ["169.254.0.0/16", "fc00::/7", "fe80::/10", "f
 const MULTICAST: [&str; 2] = ["224.0.0.0/4", "ff00::/8"];
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
+/// Lists of peers as truetick writes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerRules {
+    /// `allow_peer`.
+    pub allow: Vec<String>,
+    /// `allow_own_host`.
+    pub allow_own_host: Vec<String>,
+    /// `deny_peer`.
+    pub deny: Vec<String>,
+    /// Ranges that could not be read.
+    pub invalid: usize,
+}
+
+/// Returns what coturn's lists of allowed and denied peers mean, such as those of its databases.
+#[must_use]
+pub fn peer_rules(allowed: &[String], denied: &[String]) -> PeerRules {
+    let read = |texts: &[String]| texts.iter().map(|text| Span::read(text.trim())).collect::<Vec<_>>();
+    let (allowed, denied) = (read(allowed), read(denied));
+    let invalid = allowed.iter().chain(&denied).filter(|span| span.is_none()).count();
+    let (allowed, denied): (Vec<_>, Vec<_>) =
+        (allowed.into_iter().flatten().collect(), denied.into_iter().flatten().collect());
+    PeerRules { invalid, ..rules(&allowed, &denied, &spans(&CLOSED), &[]) }
+}
+
+/// Returns the rules of these ranges. `host` are further addresses of the host that are open, and `closed` stay denied.
+fn rules(allowed: &[Span], denied: &[Span], closed: &[Span], host: &[Span]) -> PeerRules {
+    let opened = allowed.iter().flat_map(|span| span.without(closed)).chain(host.iter().copied());
+    let counted: Vec<Span> = denied.iter().flat_map(|span| span.without(allowed)).collect();
+    PeerRules {
+        allow: texts(&allowances(allowed, closed)),
+        allow_own_host: texts(&opened.collect::<Vec<_>>()),
+        deny: texts(&denials(&counted)),
+        invalid: 0,
+    }
+}
+
 impl Reader<'_> {
     /// Maps the rules of peers.
     pub(super) fn peers(&mut self) {
@@ -28,16 +64,13 @@ impl Reader<'_> {
         let denied = self.spans("denied-peer-ip", "deny_peer");
         let multicast = if no_multicast { spans(&MULTICAST) } else { Vec::new() };
         let closed = [spans(&CLOSED), multicast].concat();
-        let opened = allowances(&allowed, &closed);
-        let mut host: Vec<Span> = allowed.iter().flat_map(|span| span.without(&closed)).collect();
-        if loopback {
-            host.extend(spans(&LOOPBACK));
-        }
-        let counted: Vec<Span> = denied.iter().flat_map(|span| span.without(&allowed)).collect();
         // A denied range counts for loopback in coturn, too, but allow-loopback-peers is about the others.
-        self.document.turn_list("allow_peer", texts(&opened));
-        self.document.turn_list("allow_own_host", texts(&host));
-        self.document.turn_list("deny_peer", texts(&denials(&counted)));
+        let host = if loopback { spans(&LOOPBACK) } else { Vec::new() };
+        let rules = rules(&allowed, &denied, &closed, &host);
+        self.document.turn_list("allow_peer", rules.allow);
+        self.document.turn_list("allow_own_host", rules.allow_own_host);
+        self.document.turn_list("deny_peer", rules.deny);
+        let counted: Vec<Span> = denied.iter().flat_map(|span| span.without(&allowed)).collect();
         self.closed_by_default(&[closed, counted, allowed].concat());
     }
 
@@ -86,4 +119,27 @@ impl Reader<'_> {
 
 fn spans(texts: &[&str]) -> Vec<Span> {
     texts.iter().filter_map(|text| Span::read(text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_a_database_are_those_of_a_file() {
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let rules =
+            peer_rules(&list(&["10.0.0.5", "127.0.0.1", "x"]), &list(&["10.0.0.4-10.0.0.6", "::1-", "11.0.0.1"]));
+        let expected = PeerRules {
+            allow: list(&["10.0.0.5"]),
+            allow_own_host: list(&["10.0.0.5"]),
+            deny: list(&["10.0.0.4", "10.0.0.6", "11.0.0.1"]),
+            invalid: 2,
+        };
+        let single = |text: &String| text.trim_end_matches("/32").split('-').next().unwrap_or_default().to_owned();
+        let shorten = |texts: &[String]| texts.iter().map(single).collect::<Vec<_>>();
+        assert_eq!(shorten(&rules.deny), expected.deny);
+        assert_eq!((shorten(&rules.allow), shorten(&rules.allow_own_host)), (expected.allow, expected.allow_own_host));
+        assert_eq!(rules.invalid, expected.invalid);
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED};
-use tt_turn::credential::{Secrets, USER_PARTS, UserPart};
+use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
 use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Shared;
 use tt_turn::{Server, WorkerId};
@@ -17,6 +17,7 @@ use crate::config::TurnConfig;
 use crate::credentials::Users;
 use crate::worker::Parts;
 
+use super::external::Origins;
 use super::{Blueprint, host, random};
 
 /// How long a reload waits for the workers to replace the users.
@@ -27,7 +28,16 @@ const RETIRED_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) struct InForce {
     /// Without users and secrets.
     pub(crate) config: Arc<TurnConfig>,
-    secrets: Secrets,
+    pub(super) secrets: Secrets,
+}
+
+/// Everything for a replacement of users, secrets and peer rules that cannot fail any more.
+pub(super) struct Prepared<'a> {
+    /// Without the users.
+    next: InForce,
+    /// One for each worker.
+    seeds: Vec<[u8; 32]>,
+    known: MutexGuard<'a, host::Ranges>,
 }
 
 impl InForce {
@@ -56,7 +66,7 @@ impl InForce {
         let users = std::mem::take(&mut config.users);
         let (mut in_force, decoy_seed) = (Self::without_users(config, nonce_key)?, random()?);
         for number in 0..USER_PARTS {
-            let part = user_part(number, &users, &in_force.config.realm, (shared, &decoy_seed));
+            let part = UserPart::new(number, passwords(&users), &in_force.config.realm, (shared, &decoy_seed));
             in_force.secrets.replace_users(&part);
         }
         Ok(in_force)
@@ -68,10 +78,9 @@ impl InForce {
     }
 }
 
-/// Derives the keys of the users in one part.
-fn user_part(number: usize, users: &Users, realm: &str, seeds: (&Shared, &[u8; 32])) -> UserPart {
-    let users = users.iter().map(|(name, password)| (name.as_bytes(), password.as_bytes()));
-    UserPart::new(number, users, realm, seeds)
+/// Returns the name and the password of each user.
+fn passwords(users: &Users) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
+    users.iter().map(|(name, password)| (name.as_bytes(), UserSecret::Password(password.as_bytes())))
 }
 
 impl Blueprint {
@@ -109,24 +118,43 @@ impl Blueprint {
     /// # Errors
     /// A system call failed; the old ones stay in force.
     pub(crate) fn reload(&self, mut config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        config.external_users = origins.external_users;
+        let own = Origins::new(&config);
+        origins.add_external(&mut config);
         let users = std::mem::take(&mut config.users);
-        let (mut next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
+        let (next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
+        let prepared = self.prepare(next, handles)?;
+        origins.take_own(own);
+        let (origins, shared) = (&*origins, &self.shared);
+        let realm = prepared.next.config.realm.clone();
+        let part = move |number| {
+            let all = passwords(&users).chain(origins.external_users());
+            UserPart::new(number, all, &realm, (shared, &decoy_seed))
+        };
+        self.replace(prepared, (0..USER_PARTS).map(part), handles);
+        Ok(())
+    }
+
+    /// Does everything that can fail before users, secrets and peer rules are replaced.
+    pub(super) fn prepare(&self, next: InForce, handles: &[WorkerHandle]) -> anyhow::Result<Prepared<'_>> {
         let seeds = handles.iter().map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         *known = host::read()?;
-        heap::return_large_blocks();
-        // Nothing fails from here on.
+        Ok(Prepared { next, seeds, known })
+    }
+
+    /// Replaces the users of `parts`, and everything else by that of `prepared`.
+    pub(super) fn replace(
+        &self,
+        prepared: Prepared<'_>,
+        parts: impl Iterator<Item = UserPart>,
+        handles: &[WorkerHandle],
+    ) {
+        let Prepared { mut next, seeds, known } = prepared;
+        self.replace_users(parts, handles);
+        next.secrets.share_users(&self.in_force.load().secrets);
         let deadline = Instant::now() + RETIRED_WITHIN;
-        for number in 0..USER_PARTS {
-            let part = user_part(number, &users, &next.config.realm, (&self.shared, &decoy_seed));
-            next.secrets.replace_users(&part);
-            // A worker that restarts from here on uses the new part.
-            let mut in_force = InForce::clone(&self.in_force.load());
-            in_force.secrets.replace_users(&part);
-            self.in_force.store(Arc::new(in_force));
-            send_and_free(handles, deadline, |_, retired| WorkerCommand::replace_users(part.clone(), retired));
-        }
-        drop(users);
         let before = self.in_force.swap(Arc::new(next.clone()));
         send_and_free(handles, deadline, |worker, retired| {
             let (secrets, policy) = (next.secrets.with_seed(seeds[worker]), self.policy(&next.config, &known));
@@ -134,7 +162,19 @@ impl Blueprint {
         });
         drop((known, before));
         heap::trim();
-        Ok(())
+    }
+
+    /// Replaces the users of `parts`, one part after the other.
+    pub(super) fn replace_users(&self, parts: impl Iterator<Item = UserPart>, handles: &[WorkerHandle]) {
+        heap::return_large_blocks();
+        let deadline = Instant::now() + RETIRED_WITHIN;
+        for part in parts {
+            // A worker that restarts from here on uses the new part.
+            let mut in_force = InForce::clone(&self.in_force.load());
+            in_force.secrets.replace_users(&part);
+            self.in_force.store(Arc::new(in_force));
+            send_and_free(handles, deadline, |_, retired| WorkerCommand::replace_users(part.clone(), retired));
+        }
     }
 
     /// Replaces the engine and the relay sockets of `parts` after a panic.

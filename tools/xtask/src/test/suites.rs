@@ -211,6 +211,7 @@ fn examples(place: &Workplace) -> Outcome {
 fn clients(place: &Workplace) -> Outcome {
     for absent in [
         place.bring_program("turnutils_uclient", "coturn"),
+        place.bring_program("sqlite3", "sqlite3"),
         place.bring_program("chromium", "chromium"),
         place.bring_program("certutil", "libnss3-tools"),
         place.bring_python(),

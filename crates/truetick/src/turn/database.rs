@@ -1,0 +1,109 @@
+//! The database of users: its key, its first read, and what becomes of its rows.
+
+use std::io;
+
+use anyhow::Context as _;
+use turn_import::coturn::{PeerRules, peer_rules};
+use turn_server::{
+    AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, KeyedUsers, PeerRange, TurnConfig, TurnSection,
+};
+use turn_users::{Database, Follower, RealmOptions, Rows};
+
+/// The database that a section names, after its first read.
+#[derive(Debug)]
+pub(super) struct Opened {
+    database: Database,
+    logins: DatabaseLogins,
+    name: String,
+}
+
+/// Reads the database of `section` for the first time, and sets the limits of `turn` to the options of the realm.
+///
+/// # Errors
+/// The name is invalid, or this program has no such database. That it is away is none.
+pub(super) fn open(section: &TurnSection, turn: &mut TurnConfig) -> anyhow::Result<Option<Opened>> {
+    let Some(text) = &section.database else { return Ok(None) };
+    let key = || section.key_sources.name("database", 0);
+    let source = text.parse().map_err(anyhow::Error::msg).with_context(key)?;
+    let database = Database::open(&source, &turn.realm).with_context(key)?;
+    if let Ok(rows) = database.rows() {
+        set_limits(rows.options, turn);
+    }
+    Ok(Some(Opened { database, logins: section.database_logins.unwrap_or_default(), name: key() }))
+}
+
+/// Sets the limits of the realm. Like coturn's `max-bps`, that of the database is for each direction.
+fn set_limits(options: RealmOptions, turn: &mut TurnConfig) {
+    let RealmOptions { max_bps, user_quota, total_quota } = options;
+    let set = |option: Option<u64>| option.filter(|limit| *limit > 0);
+    let count = |limit: u64| u32::try_from(limit).unwrap_or(u32::MAX);
+    if let Some(limit) = set(max_bps) {
+        turn.quotas.bytes_per_second_per_allocation = limit.saturating_mul(2);
+    }
+    if let Some(limit) = set(user_quota) {
+        turn.quotas.allocations_per_user = count(limit);
+    }
+    if let Some(limit) = set(total_quota) {
+        turn.quotas.allocations_total = count(limit);
+    }
+}
+
+impl Opened {
+    /// Returns what the first read has found.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub(super) fn summary(&self) -> anyhow::Result<String> {
+        let rows = self.database.rows().map_err(Clone::clone).with_context(|| self.name.clone())?;
+        let [users, secrets] = [rows.users.len(), rows.secrets.len()];
+        Ok(format!("database: {}, {}", super::counted(users, "user"), super::counted(secrets, "secret")))
+    }
+
+    /// Gives the rows of the first read to `sink`, and those that change later.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub(super) fn follow(self, sink: CredentialSink) -> io::Result<Follower> {
+        let Self { database, logins, .. } = self;
+        let mut options = database.rows().ok().map(|rows| rows.options);
+        database.follow(move |rows| {
+            if options.is_some_and(|options| options != rows.options) || options.is_none() && rows.options != NO_OPTIONS
+            {
+                tracing::warn!("options of the realm in the database have changed; they need a restart");
+            }
+            options = Some(rows.options);
+            match sink.replace(credentials(&rows, logins)) {
+                Ok(true) => {
+                    let (users, secrets) = (rows.users.len(), rows.secrets.len());
+                    tracing::info!(users, secrets, "users and secrets of the database replaced");
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::error!(error = format!("{error:#}"), "users and secrets of the database not replaced");
+                }
+            }
+        })
+    }
+}
+
+const NO_OPTIONS: RealmOptions = RealmOptions { max_bps: None, user_quota: None, total_quota: None };
+
+fn credentials(rows: &Rows, logins: DatabaseLogins) -> ExternalCredentials {
+    let PeerRules { allow, allow_own_host, deny, invalid } = peer_rules(&rows.allowed_peers, &rows.denied_peers);
+    if invalid > 0 {
+        tracing::warn!(rows = invalid, "rows of the database are no addresses or ranges ADDR-ADDR of peers");
+    }
+    let ranges = |texts: Vec<String>| texts.iter().filter_map(|text| text.parse().ok()).collect::<Vec<PeerRange>>();
+    let mut users = KeyedUsers::default();
+    for user in rows.users.iter().filter(|_| logins.has_users()) {
+        users.push(&user.name, &user.key);
+    }
+    let secrets = rows.secrets.iter().filter(|_| logins.has_secrets());
+    ExternalCredentials {
+        users,
+        auth_secrets: secrets.map(|secret| AuthSecret(secret.0.clone())).collect(),
+        allow_peers: ranges(allow),
+        allow_own_hosts: ranges(allow_own_host),
+        deny_peers: ranges(deny),
+    }
+}

@@ -1,0 +1,96 @@
+//! Users, secrets and peers in databases that coturn's `turnadmin` writes.
+
+mod sqlite;
+
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha1::Sha1;
+use testkit::turn_client::Client;
+use testkit::{Requirement, find_program, require};
+
+use crate::operators::operated::{Operated, wait};
+
+/// The default realm of truetick.
+const REALM: &str = "truetick";
+
+/// `turnadmin` with the option that names a database.
+struct TurnAdmin {
+    database: [String; 2],
+}
+
+impl TurnAdmin {
+    /// Skips the test without turnadmin.
+    fn require(option: &str, database: &str) -> Option<Self> {
+        require(Requirement::Program, find_program("turnadmin", "coturn"))?;
+        Some(Self { database: [option.to_owned(), database.to_owned()] })
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        let mut admin = Command::new("turnadmin");
+        let output = admin.args(&self.database).args(["-r", REALM]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Adds a user whose password is the name and `-secret`.
+    fn add(&self, name: &str) {
+        self.run(&["-a", "-u", name, "-p", &format!("{name}-secret")]);
+    }
+}
+
+/// A credential of the TURN REST API, from its text: base64 of HMAC-SHA1 of the name.
+fn limited(server: &Operated, secret: &str, id: &str) -> Client {
+    let expiry = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 600;
+    let name = format!("{expiry}:{id}");
+    let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(name.as_bytes());
+    Client::new(server.listen, &name, &STANDARD.encode(mac.finalize().into_bytes()))
+}
+
+fn metric(server: &Operated, series: &str) -> Option<f64> {
+    let text = server.ask("GET", "/metrics", None).body;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("truetick_turn_database_{series} ")).map(str::to_owned));
+    line.map(|value| value.parse().unwrap())
+}
+
+/// Waits until the database could not be read, for this reason.
+fn wait_failed(server: &Operated, kind: &str) {
+    let series = format!("reads_total{{result=\"{kind}\"}}");
+    wait(&series, || metric(server, &series).is_some_and(|count| count > 0.0));
+}
+
+/// What every database must do: `admin` writes, clients log in and out, and metrics count.
+fn follows_turnadmin(server: &Operated, admin: &TurnAdmin, kind: &str) {
+    assert!(server.client("carol").allocate().is_ok(), "a user from before the start");
+    assert!(server.client("ann").allocate().is_ok(), "a user of the file");
+    assert_eq!(Client::new(server.listen, "carol", "carol").allocate(), Err(401));
+    assert_eq!(server.client("dave").allocate(), Err(401));
+    admin.add("dave");
+    wait("dave logs in", || server.client("dave").allocate().is_ok());
+    // The file counts before the database.
+    admin.run(&["-a", "-u", "ann", "-p", "another"]);
+    admin.run(&["-d", "-u", "carol"]);
+    wait("carol is gone", || server.client("carol").allocate() == Err(401));
+    assert_eq!(Client::new(server.listen, "ann", "another").allocate(), Err(401));
+    assert!(server.client("ann").allocate().is_ok() && server.client("dave").allocate().is_ok());
+
+    assert_eq!(limited(server, "north", "one").allocate(), Err(401));
+    admin.run(&["-s", "north"]);
+    wait("the first secret", || limited(server, "north", "one").allocate().is_ok());
+    admin.run(&["-s", "south"]);
+    wait("the second secret", || limited(server, "south", "two").allocate().is_ok());
+    assert!(limited(server, "north", "three").allocate().is_ok());
+    assert_eq!(limited(server, "sout", "four").allocate(), Err(401));
+    admin.run(&["-X", "north"]);
+    wait("the first secret is gone", || limited(server, "north", "five").allocate() == Err(401));
+    assert!(limited(server, "south", "six").allocate().is_ok());
+    assert_eq!((metric(server, "users"), metric(server, "secrets")), (Some(2.0), Some(1.0)));
+    assert_eq!(metric(server, &format!("up{{kind=\"{kind}\"}}")), Some(1.0));
+    assert!(metric(server, "age_seconds").is_some_and(|age| age < 60.0));
+    assert!(!server.log().contains("south") && !server.log().contains("-secret"), "{}", server.log());
+}

@@ -1,0 +1,147 @@
+//! Users, secrets and peers by their origin: the configuration, and outside of it.
+
+use std::hash::RandomState;
+use std::sync::{Arc, PoisonError};
+
+use tt_turn::config::RemovedUsers;
+use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
+
+use crate::commands::WorkerHandle;
+use crate::config::TurnConfig;
+use crate::credentials::{ExternalCredentials, ExternalUsers, KeyedUsers};
+use crate::section::PeerRange;
+
+use super::reload::InForce;
+use super::{Blueprint, random};
+
+/// Users, secrets and peers by their origin.
+#[derive(Debug)]
+pub(super) struct Origins {
+    pub(super) external_users: ExternalUsers,
+    /// The users of the configuration, if there are others. Only their keys are kept (RFC 8656 section 6).
+    own_users: KeyedUsers,
+    /// The number of secrets of the configuration, which come first.
+    own_secrets: usize,
+    own_peers: Peers,
+    external: ExternalCredentials,
+    digests: [u64; USER_PARTS],
+    hasher: RandomState,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Peers {
+    allow: Vec<PeerRange>,
+    allow_own_hosts: Vec<PeerRange>,
+    deny: Vec<PeerRange>,
+}
+
+impl Origins {
+    /// Returns the origins of a configuration that has its own users only.
+    pub(super) fn new(config: &TurnConfig) -> Self {
+        Self {
+            external_users: config.external_users,
+            own_users: match config.external_users {
+                ExternalUsers::None => KeyedUsers::default(),
+                ExternalUsers::Provided => KeyedUsers::of(&config.users, &config.realm),
+            },
+            own_secrets: config.auth_secrets.len(),
+            own_peers: Peers {
+                allow: config.allow_peers.clone(),
+                allow_own_hosts: config.allow_own_hosts.clone(),
+                deny: config.deny_peers.clone(),
+            },
+            external: ExternalCredentials::default(),
+            digests: [0; USER_PARTS],
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Takes what `other` has of the configuration.
+    pub(super) fn take_own(&mut self, other: Self) {
+        let Self { own_users, own_secrets, own_peers, .. } = other;
+        (self.own_users, self.own_secrets, self.own_peers) = (own_users, own_secrets, own_peers);
+    }
+
+    /// Adds the secrets and peers from outside to those of a configuration.
+    pub(super) fn add_external(&self, config: &mut TurnConfig) {
+        config.auth_secrets.extend(self.external.auth_secrets.iter().cloned());
+        config.allow_peers.extend(&self.external.allow_peers);
+        config.allow_own_hosts.extend(&self.external.allow_own_hosts);
+        config.deny_peers.extend(&self.external.deny_peers);
+    }
+
+    /// Returns the name and the key of each user from outside.
+    pub(super) fn external_users(&self) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
+        self.external.users.iter()
+    }
+}
+
+impl Blueprint {
+    /// Replaces the users, secrets and peers from outside in every worker or in none, and returns whether they differ
+    /// from the ones before.
+    ///
+    /// # Errors
+    /// A system call failed; the old ones stay in force.
+    pub(crate) fn replace_external(
+        &self,
+        external: ExternalCredentials,
+        handles: &[WorkerHandle],
+    ) -> anyhow::Result<bool> {
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        if origins.external_users == ExternalUsers::None {
+            return Ok(false);
+        }
+        let digests = external.users.digests(&origins.hasher);
+        let changed = (0..USER_PARTS).filter(|number| digests[*number] != origins.digests[*number]);
+        let changed: Vec<usize> = changed.collect();
+        let users_only = |credentials: &ExternalCredentials| ExternalCredentials {
+            users: KeyedUsers::default(),
+            ..credentials.clone()
+        };
+        let others_differ = users_only(&external) != users_only(&origins.external);
+        if changed.is_empty() && !others_differ {
+            return Ok(false);
+        }
+        let in_force = self.in_force.load_full();
+        let (realm, decoy_seed) = (in_force.config.realm.clone(), random()?);
+        let ends_allocations = in_force.config.removed_users == RemovedUsers::EndAllocations;
+        let is_whole = others_differ || ends_allocations;
+        let before = std::mem::replace(&mut origins.external, external);
+        let next = origins.next(&in_force);
+        let prepared = match is_whole.then(|| self.prepare(next, handles)).transpose() {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                origins.external = before;
+                return Err(error);
+            }
+        };
+        origins.digests = digests;
+        drop(before);
+        let parts = changed.into_iter().map(|number| {
+            let all = origins.own_users.iter().chain(origins.external_users());
+            UserPart::new(number, all, &realm, (&self.shared, &decoy_seed))
+        });
+        match prepared {
+            Some(prepared) => self.replace(prepared, parts, handles),
+            None => self.replace_users(parts, handles),
+        }
+        Ok(true)
+    }
+}
+
+impl Origins {
+    /// Returns what is in force with the secrets and peers of these origins, and the users as before.
+    fn next(&self, in_force: &InForce) -> InForce {
+        let mut secrets = in_force.secrets.clone();
+        secrets.truncate_auth_secrets(self.own_secrets);
+        for secret in &self.external.auth_secrets {
+            secrets.add_auth_secret(secret.0.as_bytes());
+        }
+        let Peers { allow, allow_own_hosts, deny } = self.own_peers.clone();
+        let mut config =
+            TurnConfig { allow_peers: allow, allow_own_hosts, deny_peers: deny, ..TurnConfig::clone(&in_force.config) };
+        self.add_external(&mut config);
+        config.auth_secrets.clear();
+        InForce { config: Arc::new(config), secrets }
+    }
+}

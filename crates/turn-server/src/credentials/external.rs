@@ -1,0 +1,156 @@
+//! Users, secrets and peers from outside the configuration, such as a database.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash as _, Hasher as _, RandomState};
+
+use tt_turn::credential::{USER_PARTS, UserSecret, md5_key, user_part_of};
+use zeroize::{Zeroize as _, ZeroizeOnDrop, Zeroizing};
+
+use super::{AuthSecret, Users};
+use crate::section::PeerRange;
+
+/// Whether further users come from outside the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExternalUsers {
+    /// They do not.
+    None,
+    /// They do, through [`CredentialSink`](crate::CredentialSink). Clients use MD5 only.
+    Provided,
+}
+
+/// Users, secrets and peers in addition to those of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExternalCredentials {
+    /// Users. One whose name the configuration has does not count.
+    pub users: KeyedUsers,
+    /// Secrets of time-limited credentials; each of them is valid.
+    pub auth_secrets: Vec<AuthSecret>,
+    /// Peers to allow although they are denied by default.
+    pub allow_peers: Vec<PeerRange>,
+    /// Addresses and ports of this host that peers may have.
+    pub allow_own_hosts: Vec<PeerRange>,
+    /// Peers to deny.
+    pub deny_peers: Vec<PeerRange>,
+}
+
+/// Users with the MD5 keys of long-term credentials (RFC 8489 section 9.2.2). `Debug` shows neither.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct KeyedUsers {
+    /// All names, one after the other.
+    names: String,
+    /// The end of each name, and the key.
+    users: Vec<(usize, [u8; 16])>,
+}
+
+impl KeyedUsers {
+    /// Adds a user. `name` is as in USERNAME.
+    pub fn push(&mut self, name: &str, key: &Zeroizing<[u8; 16]>) {
+        if self.users.len() == self.users.capacity() {
+            // The former block would keep the keys.
+            let mut larger = Vec::with_capacity((2 * self.users.len()).max(16));
+            larger.extend_from_slice(&self.users);
+            self.users.zeroize();
+            self.users = larger;
+        }
+        self.names.push_str(name);
+        self.users.push((self.names.len(), **key));
+    }
+
+    /// Returns the number of users.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Returns whether there is no user.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// Returns the keys of users with passwords.
+    pub(crate) fn of(users: &Users, realm: &str) -> Self {
+        let mut keyed = Self::default();
+        for (name, password) in users.iter() {
+            let key = md5_key(name.as_bytes(), realm.as_bytes(), password.as_bytes());
+            keyed.push(name, &Zeroizing::new(key));
+        }
+        keyed
+    }
+
+    /// Returns the name and the key of each user.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
+        let starts = std::iter::once(0).chain(self.users.iter().map(|(end, _)| *end));
+        starts
+            .zip(&self.users)
+            .map(|(start, (end, key))| (&self.names.as_bytes()[start..*end], UserSecret::Md5Key(key)))
+    }
+
+    /// Returns a digest of the users in each part, whatever their order.
+    pub(crate) fn digests(&self, hasher: &RandomState) -> [u64; USER_PARTS] {
+        let mut digests = [0; USER_PARTS];
+        for (name, secret) in self.iter() {
+            let mut hash = hasher.build_hasher();
+            name.hash(&mut hash);
+            match secret {
+                UserSecret::Md5Key(bytes) => hash.write(bytes),
+                UserSecret::Password(bytes) => hash.write(bytes),
+            }
+            let digest: &mut u64 = &mut digests[user_part_of(name)];
+            *digest = digest.wrapping_add(hash.finish());
+        }
+        digests
+    }
+}
+
+impl Drop for KeyedUsers {
+    fn drop(&mut self) {
+        self.users.iter_mut().for_each(|(_, key)| key.zeroize());
+    }
+}
+
+impl ZeroizeOnDrop for KeyedUsers {}
+
+impl fmt::Debug for KeyedUsers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedUsers").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::User;
+    use super::*;
+
+    fn keyed(users: &[(&str, u8)]) -> KeyedUsers {
+        let mut keyed = KeyedUsers::default();
+        users.iter().for_each(|(name, byte)| keyed.push(name, &Zeroizing::new([*byte; 16])));
+        keyed
+    }
+
+    /// The example of coturn's schema.userdb.redis.
+    #[test]
+    fn the_key_of_a_password_is_the_one_of_coturns_schema() {
+        let users = Users::from(vec![User::parse("ann:x").unwrap(), User::parse("gorst:hero").unwrap()]);
+        let keyed = KeyedUsers::of(&users, "north.gov");
+        let (name, UserSecret::Md5Key(key)) = keyed.iter().nth(1).unwrap() else { panic!("no key") };
+        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((name, digits.as_str(), keyed.len()), (&b"gorst"[..], "7da2270ccfa49786e0115366d3a3d14d", 2));
+        assert!(!format!("{keyed:?}").contains("gorst"));
+    }
+
+    #[test]
+    fn a_digest_shows_every_change_and_no_order() {
+        let hasher = RandomState::new();
+        let of = |users: &[(&str, u8)]| keyed(users).digests(&hasher);
+        let before = of(&[("ann", 1), ("bob", 2)]);
+        assert_eq!(before, of(&[("bob", 2), ("ann", 1)]));
+        for other in [&[("ann", 1), ("bob", 3)][..], &[("ann", 1)], &[("ann", 2), ("bob", 1)], &[("ann", 1), ("bo", 2)]]
+        {
+            assert_ne!(before, of(other), "{other:?}");
+        }
+        let changed: Vec<_> = before.iter().zip(of(&[("ann", 9), ("bob", 2)])).map(|(was, is)| *was != is).collect();
+        let expected: Vec<_> = (0..USER_PARTS).map(|part| part == user_part_of(b"ann")).collect();
+        assert_eq!(changed, expected);
+    }
+}

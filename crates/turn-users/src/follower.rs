@@ -1,0 +1,207 @@
+//! A thread that reads a database again and again.
+
+use std::fmt;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tt_status::accounting::Count;
+use tt_status::turn::DatabaseStatus;
+
+use crate::read_error::{ErrorKind, ReadError};
+use crate::reader::Reader;
+use crate::rows::{Rows, SkipReason, Skipped};
+use crate::source::Source;
+
+/// Shortest time between two reads.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The pause is at least this many times as long as the read before it: a large table does not keep its server busy.
+const PAUSES_PER_READ: u32 = 20;
+/// Longest time between two reads.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+static NO_ROWS: Rows = Rows::EMPTY;
+
+/// A thread that reads a database until this is dropped.
+#[derive(Debug)]
+pub struct Follower {
+    wake: SyncSender<()>,
+    status: Arc<Mutex<Status>>,
+}
+
+#[derive(Debug)]
+struct Status {
+    kind: &'static str,
+    is_up: bool,
+    /// The last read that succeeded.
+    good: Option<Instant>,
+    users: u64,
+    secrets: u64,
+    peers: u64,
+    changed: u64,
+    unchanged: u64,
+    failed: [u64; ErrorKind::ALL.len()],
+    skipped: Skipped,
+}
+
+impl Follower {
+    /// Makes the next read begin now.
+    pub fn read_now(&self) {
+        // A full queue has a request for a read that has not begun.
+        let _ = self.wake.try_send(());
+    }
+
+    /// Returns a reading of the status.
+    pub fn reading(&self) -> impl Fn() -> DatabaseStatus + Send + Sync + use<> {
+        let status = Arc::clone(&self.status);
+        move || status.lock().unwrap_or_else(PoisonError::into_inner).read()
+    }
+}
+
+/// A database after its first read.
+pub struct Database {
+    reader: Box<dyn Reader>,
+    realm: String,
+    first: Result<Option<Rows>, ReadError>,
+    took: Duration,
+    kind: &'static str,
+}
+
+impl Database {
+    /// Reads `realm` of `source` for the first time. It may be away: [`Database::rows`] has the error.
+    ///
+    /// # Errors
+    /// `NotBuilt`: the feature of this kind is off.
+    pub fn open(source: &Source, realm: &str) -> Result<Self, ReadError> {
+        let mut reader = source.open()?;
+        let began = Instant::now();
+        let first = reader.read(realm);
+        Ok(Self { reader, realm: realm.to_owned(), first, took: began.elapsed(), kind: source.kind() })
+    }
+
+    /// Returns the rows of the first read.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn rows(&self) -> Result<&Rows, &ReadError> {
+        // The first read that succeeds has rows.
+        self.first.as_ref().map(|rows| rows.as_ref().unwrap_or(&NO_ROWS))
+    }
+
+    /// Passes the rows of the first read to `apply`, and starts a thread that passes those that have changed since.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub fn follow(self, mut apply: impl FnMut(Rows) + Send + 'static) -> io::Result<Follower> {
+        let Self { mut reader, realm, first, mut took, kind } = self;
+        let status = Arc::new(Mutex::new(Status::new(kind)));
+        pass(first, &status, &mut apply);
+        let (written, (wake, woken)) = (Arc::clone(&status), sync_channel(1));
+        let run = move || {
+            while wait(&woken, took) {
+                let began = Instant::now();
+                let read = reader.read(&realm);
+                took = began.elapsed();
+                pass(read, &written, &mut apply);
+            }
+        };
+        thread::Builder::new().name("turn-users".to_owned()).spawn(run)?;
+        Ok(Follower { wake, status })
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Waits for the next read; false if there is none.
+fn wait(woken: &Receiver<()>, took: Duration) -> bool {
+    let pause = (took * PAUSES_PER_READ).clamp(PAUSE, PAUSE_MAX);
+    !matches!(woken.recv_timeout(pause), Err(RecvTimeoutError::Disconnected))
+}
+
+/// Counts a read, logs what is not used, and passes on what has changed.
+fn pass(read: Result<Option<Rows>, ReadError>, status: &Mutex<Status>, apply: &mut impl FnMut(Rows)) {
+    let skipped = status.lock().unwrap_or_else(PoisonError::into_inner).count(&read);
+    for reason in SkipReason::ALL {
+        let rows = skipped.map_or(0, |skipped| skipped.count(reason));
+        if rows > 0 {
+            tracing::warn!(reason = reason.name(), rows, "rows of the database are not used");
+        }
+    }
+    if let Ok(Some(rows)) = read {
+        apply(rows);
+    }
+}
+
+impl Status {
+    fn new(kind: &'static str) -> Self {
+        Self {
+            kind,
+            is_up: true,
+            good: None,
+            users: 0,
+            secrets: 0,
+            peers: 0,
+            changed: 0,
+            unchanged: 0,
+            failed: [0; ErrorKind::ALL.len()],
+            skipped: Skipped::default(),
+        }
+    }
+
+    /// Counts a read, and returns the numbers of rows that are not used if they have changed.
+    fn count(&mut self, read: &Result<Option<Rows>, ReadError>) -> Option<Skipped> {
+        let before = self.skipped;
+        match read {
+            Ok(Some(rows)) => {
+                let len = |number| u64::try_from(number).unwrap_or(u64::MAX);
+                (self.users, self.secrets) = (len(rows.users.len()), len(rows.secrets.len()));
+                self.peers = len(rows.allowed_peers.len() + rows.denied_peers.len());
+                self.skipped = rows.skipped;
+                self.changed += 1;
+            }
+            Ok(None) => self.unchanged += 1,
+            Err(error) => self.failed[error.kind as usize] += 1,
+        }
+        match (read, self.is_up) {
+            (Ok(_), false) => tracing::info!(database = self.kind, "the database is back"),
+            (Err(error), true) => {
+                let (kind, cause) = (error.kind.name(), error.cause.as_str());
+                tracing::error!(
+                    database = self.kind,
+                    kind,
+                    cause,
+                    "the database cannot be read; the last users and secrets stay in force"
+                );
+            }
+            (Ok(_), true) | (Err(_), false) => {}
+        }
+        self.is_up = read.is_ok();
+        if self.is_up {
+            self.good = Some(Instant::now());
+        }
+        (self.skipped != before).then_some(self.skipped)
+    }
+
+    fn read(&self) -> DatabaseStatus {
+        let failed = ErrorKind::ALL.iter().map(|kind| Count { name: kind.name(), count: self.failed[*kind as usize] });
+        let of_reads = [("changed", self.changed), ("unchanged", self.unchanged)];
+        let reads = of_reads.into_iter().map(|(name, count)| Count { name, count });
+        let skipped = SkipReason::ALL.iter();
+        DatabaseStatus {
+            kind: self.kind,
+            is_up: self.is_up,
+            age_ms: self.good.map(|good| u64::try_from(good.elapsed().as_millis()).unwrap_or(u64::MAX)),
+            users: self.users,
+            secrets: self.secrets,
+            peers: self.peers,
+            reads: reads.chain(failed).collect(),
+            skipped: skipped.map(|reason| Count { name: reason.name(), count: self.skipped.count(*reason) }).collect(),
+        }
+    }
+}

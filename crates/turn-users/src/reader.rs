@@ -1,0 +1,14 @@
+//! A connection to a database.
+
+use crate::read_error::ReadError;
+use crate::rows::Rows;
+
+/// A connection to a database, or the intention to make one.
+pub trait Reader: Send {
+    /// Returns all rows of `realm`, or `None` if they are those of the last read that succeeded. Connects again if it
+    /// must.
+    ///
+    /// # Errors
+    /// Why the database cannot be read. Rows that make no sense are no error.
+    fn read(&mut self, realm: &str) -> Result<Option<Rows>, ReadError>;
+}
