@@ -125,6 +125,9 @@ fn no_nonce(judge: &Judge<'_>) -> Finding {
 
 fn bare_bad_request(judge: &Judge<'_>) -> Finding {
     let reply = allocate_changed(judge, |signature| signature.name = None)?;
+    if reply.code() != 400 {
+        return Err(Unmet::not_judged(format!("{} and no error 400", reply.text())));
+    }
     reply.expect_no_attribute(attribute::REALM, "REALM")?;
     reply.expect_no_attribute(attribute::NONCE, "NONCE")
 }

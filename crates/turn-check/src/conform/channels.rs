@@ -7,7 +7,7 @@ use tt_turn::codec::{Method, attribute};
 use super::check::{Check, Finding, Unmet, expect};
 use super::judge::{Judge, LOST_AFTER};
 use super::peer::Peer;
-use super::probe::{Delivery, Probe, channel_value};
+use super::probe::{Delivery, Probe, channel_value, payload_text};
 use crate::client::Attribute;
 
 const S: &str = "RFC 8656 section 12.2";
@@ -152,7 +152,7 @@ fn channel_data(judge: &Judge<'_>) -> Finding {
     let (mut probe, relayed, mut peer) = bound(judge)?;
     let data = from_peer(&mut probe, relayed, &mut peer)?;
     let expected = Delivery::Channel { number: NUMBER, payload: b"from the peer".to_vec() };
-    expect(data == expected, "ChannelData of number 0x4000 with the payload", format!("{data:?}"))
+    expect(data == expected, "ChannelData of number 0x4000 with the payload", data.to_string())
 }
 
 /// Sends a payload on the channel until it reaches the peer, and compares it.
@@ -160,7 +160,7 @@ fn expect_payload(probe: &mut Probe, peer: &mut Peer, payload: &[u8]) -> Finding
     for _ in 0..ATTEMPTS {
         probe.send_on_channel(NUMBER, payload)?;
         if let Some((_, received)) = peer.receive(LOST_AFTER)? {
-            return expect(received == payload, format!("{payload:02x?}"), format!("{received:02x?}"));
+            return expect(received == payload, payload_text(Some(payload)), payload_text(Some(&received)));
         }
     }
     Err(Unmet::failed(format!("{} bytes reach the peer", payload.len()), "nothing in three attempts"))
@@ -193,7 +193,7 @@ fn send_too(judge: &Judge<'_>) -> Finding {
     for _ in 0..ATTEMPTS {
         probe.send_to_peer(peer.addr(), b"in a Send")?;
         if let Some((_, received)) = peer.receive(LOST_AFTER)? {
-            return expect(received == b"in a Send", "the payload", format!("{received:02x?}"));
+            return expect(received == b"in a Send", "the payload", payload_text(Some(&received)));
         }
     }
     Err(Unmet::failed("the data reach the peer", "nothing in three attempts"))

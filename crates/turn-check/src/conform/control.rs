@@ -1,6 +1,7 @@
 //! Bounds of a judgement: its rate, its live allocations, and its end.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -21,12 +22,15 @@ pub(super) struct Control {
     next_message: Cell<Instant>,
     next_stranger: Cell<Instant>,
     allocations: Cell<u32>,
+    /// Local UDP ports that were used: a server may remember the five-tuple of an ended allocation for a while.
+    ports: RefCell<HashSet<u16>>,
 }
 
 impl Control {
     pub(super) fn new(stop: Arc<AtomicBool>) -> Self {
         let now = Instant::now();
-        Self { stop, next_message: Cell::new(now), next_stranger: Cell::new(now), allocations: Cell::new(0) }
+        let (next_message, next_stranger) = (Cell::new(now), Cell::new(now));
+        Self { stop, next_message, next_stranger, allocations: Cell::new(0), ports: RefCell::default() }
     }
 
     /// Returns an error if the judgement is to end.
@@ -35,6 +39,11 @@ impl Control {
             true => Err(Unmet::not_judged("interrupted")),
             false => Ok(()),
         }
+    }
+
+    /// Returns whether a local UDP port is used for the first time.
+    pub(super) fn is_new_port(&self, port: u16) -> bool {
+        self.ports.borrow_mut().insert(port)
     }
 
     /// Waits until the next message may be sent.

@@ -194,7 +194,8 @@ fn expect_ipv4_allocation(relayed: SocketAddr) -> Finding {
 }
 
 fn transition(judge: &Judge<'_>) -> Finding {
-    let (mut probe, _) = allocated_ipv6(judge)?;
+    let allocated = allocated_ipv6(judge);
+    let (mut probe, _) = allocated.map_err(|_| Unmet::absent("the server grants no IPv6 relayed address"))?;
     let (teredo, six_to_four) =
         (Ipv6Addr::new(0x2001, 0, 1, 2, 3, 4, 5, 6), Ipv6Addr::new(0x2002, 0x808, 0x808, 0, 0, 0, 0, 1));
     for peer in [teredo, six_to_four] {

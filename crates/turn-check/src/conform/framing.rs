@@ -7,7 +7,7 @@ use tt_turn::codec::{Class, Method, TransactionId, attribute};
 
 use super::check::{Check, Finding, Over, Unmet, expect};
 use super::judge::{Judge, LOST_AFTER};
-use super::probe::{Delivery, Probe, UDP, channel_data};
+use super::probe::{Delivery, Probe, UDP, channel_data, payload_text};
 use super::signature::{Signature, compose};
 use crate::client::transaction_id;
 
@@ -112,8 +112,8 @@ fn split_channel_data(judge: &Judge<'_>) -> Finding {
         let payload = [b'a' + u8::try_from(cut).unwrap_or(0); 7];
         send_in_pieces(&mut probe, &channel_data(NUMBER, &payload, true), cut)?;
         let received = peer.receive(PATIENCE)?.map(|(_, received)| received);
-        let text = format!("{received:02x?} after a cut at {cut}");
-        expect(received.as_deref() == Some(&payload[..]), format!("{payload:02x?}"), text)?;
+        let text = format!("{} after a cut at {cut}", payload_text(received.as_deref()));
+        expect(received.as_deref() == Some(&payload[..]), payload_text(Some(&payload)), text)?;
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ fn mixed(judge: &Judge<'_>) -> Finding {
     expect_response(&mut probe, id)?;
     for _ in 0..2 {
         let received = peer.receive(PATIENCE)?.map(|(_, received)| received);
-        expect(received.as_deref() == Some(b"first"), "the payload twice", format!("{received:02x?}"))?;
+        expect(received.as_deref() == Some(b"first"), "the payload twice", payload_text(received.as_deref()))?;
     }
     Ok(())
 }
@@ -145,8 +145,9 @@ fn padded(judge: &Judge<'_>) -> Finding {
         probe.send(&message)?;
         expect_response(&mut probe, id)
             .map_err(|_| Unmet::failed("ChannelData padded to four bytes", format!("none of {length} bytes")))?;
-        let expected = Some(Delivery::Channel { number: NUMBER, payload });
-        expect(data == expected, format!("{expected:?}"), format!("{data:?}"))?;
+        let expected = Delivery::Channel { number: NUMBER, payload };
+        let text = data.as_ref().map_or_else(|| "nothing".to_owned(), Delivery::to_string);
+        expect(data.as_ref() == Some(&expected), expected.to_string(), text)?;
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ fn signed_success(judge: &Judge<'_>) -> Finding {
 
 fn expect_signed_error(judge: &Judge<'_>, method: Method, attributes: &[Attribute<'_>], code: u16) -> Finding {
     let mut probe = judge.client()?;
-    let reply = probe.request(method, attributes)?;
+    let reply = probe.request(method, attributes).map_err(|_| Unmet::not_judged("no response"))?;
     if reply.code() != code {
         return Err(Unmet::not_judged(format!("{} and no error {code}", reply.text())));
     }

@@ -21,6 +21,8 @@ use crate::target::{Target, Transport};
 /// Time after which a relayed datagram is lost.
 pub(super) const LOST_AFTER: Duration = Duration::from_millis(500);
 const NOTHING_RELAYED: &str = "the server relays neither to its own relayed addresses nor to this machine";
+/// Sockets whose port was used before that are opened in vain.
+const PORTS_ASIDE_MAX: usize = 16;
 /// Datagrams that are sent to find out whether a peer is reached.
 const TRIALS: u8 = 3;
 
@@ -46,8 +48,20 @@ impl<'a> Judge<'a> {
 
     fn open(&self) -> Result<Link, Unmet> {
         self.control.heed_stop()?;
-        let link = Link::open(self.transport, &self.target.host, self.port, &self.options.roots);
-        link.map_err(|error| unreachable(self.port, &error))
+        let open = || {
+            let link = Link::open(self.transport, &self.target.host, self.port, &self.options.roots);
+            link.map_err(|error| unreachable(self.port, &error))
+        };
+        let mut link = open()?;
+        // The links that are put aside keep their ports until there is another.
+        let mut aside = Vec::new();
+        while link.is_lossy()
+            && aside.len() < PORTS_ASIDE_MAX
+            && link.local_addr().is_ok_and(|local| !self.control.is_new_port(local.port()))
+        {
+            aside.push(std::mem::replace(&mut link, open()?));
+        }
+        Ok(link)
     }
 
     /// Connects, and asks for a Binding.

@@ -42,6 +42,7 @@ impl Peer {
         match self {
             Self::Relayed(probe, _) => Ok(match probe.data(within)? {
                 Some(Delivery::Indication { peer: Some(from), payload: Some(payload) }) => Some((from, payload)),
+                // The peer has bound no channel.
                 Some(Delivery::Indication { .. } | Delivery::Channel { .. }) | None => None,
             }),
             Self::Local(socket, _) => {

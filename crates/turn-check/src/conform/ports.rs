@@ -73,13 +73,15 @@ fn reserved_bits(judge: &Judge<'_>) -> Finding {
 fn reserved(judge: &Judge<'_>) -> Result<(Probe, SocketAddr, Vec<u8>), Unmet> {
     let (probe, relayed, reply) = allocated_even(judge, EVEN_AND_NEXT)?;
     let token = reply.value(attribute::RESERVATION_TOKEN);
-    let token = token.ok_or_else(|| Unmet::failed("RESERVATION-TOKEN", "none"))?.to_vec();
+    let token = token.ok_or_else(|| Unmet::not_judged("the server sends no RESERVATION-TOKEN"))?.to_vec();
     Ok((probe, relayed, token))
 }
 
 fn token(judge: &Judge<'_>) -> Finding {
-    let (_probe, relayed, token) = reserved(judge)?;
+    let (_probe, relayed, reply) = allocated_even(judge, EVEN_AND_NEXT)?;
     expect_even(relayed)?;
+    reply.expect_attribute(attribute::RESERVATION_TOKEN, "RESERVATION-TOKEN")?;
+    let token = reply.value(attribute::RESERVATION_TOKEN).unwrap_or_default();
     expect(token.len() == TOKEN_LEN, "a token of 8 bytes", format!("{} bytes", token.len()))
 }
 

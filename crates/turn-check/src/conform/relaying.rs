@@ -7,7 +7,7 @@ use tt_turn::codec::attribute;
 use super::check::{Check, Finding, Unmet, expect};
 use super::judge::{Judge, LOST_AFTER};
 use super::peer::Peer;
-use super::probe::{Delivery, Probe};
+use super::probe::{Delivery, Probe, payload_text};
 use crate::client::Attribute;
 
 const S: &str = "RFC 8656 section 11.2";
@@ -67,7 +67,7 @@ fn to_peer(judge: &Judge<'_>) -> Finding {
     let to = peer_attribute(peer.addr());
     let (from, payload) = sent(&mut probe, &mut peer, &[to, data(b"to the peer")])?;
     expect(from == relayed, format!("a datagram from {relayed}"), format!("one from {from}"))?;
-    expect(payload == b"to the peer", "the payload", format!("{payload:02x?}"))
+    expect(payload == b"to the peer", "the payload", payload_text(Some(&payload)))
 }
 
 fn received(probe: &mut Probe, relayed: SocketAddr, peer: &mut Peer, payload: &[u8]) -> Result<Delivery, Unmet> {
@@ -84,14 +84,14 @@ fn from_peer(judge: &Judge<'_>) -> Finding {
     let (mut probe, relayed, mut peer) = permitted(judge)?;
     let data = received(&mut probe, relayed, &mut peer, b"from the peer")?;
     let is_met = matches!(&data, Delivery::Indication { payload: Some(payload), .. } if payload == b"from the peer");
-    expect(is_met, "a Data indication with the payload", format!("{data:?}"))
+    expect(is_met, "a Data indication with the payload", data.to_string())
 }
 
 fn peer_address(judge: &Judge<'_>) -> Finding {
     let (mut probe, relayed, mut peer) = permitted(judge)?;
     let data = received(&mut probe, relayed, &mut peer, b"from the peer")?;
     let is_met = matches!(&data, Delivery::Indication { peer: Some(from), .. } if *from == peer.addr());
-    expect(is_met, format!("XOR-PEER-ADDRESS {}", peer.addr()), format!("{data:?}"))
+    expect(is_met, format!("XOR-PEER-ADDRESS {}", peer.addr()), data.to_string())
 }
 
 /// Passes if nothing of an indication reaches the peer and the allocation lives.
@@ -138,7 +138,7 @@ fn large(judge: &Judge<'_>) -> Finding {
     match received(&mut probe, relayed, &mut peer, &payload)? {
         Delivery::Indication { payload: Some(arrived), .. } if arrived == payload => Ok(()),
         other @ (Delivery::Indication { .. } | Delivery::Channel { .. }) => {
-            Err(Unmet::failed("1,200 bytes at the client", format!("{other:?}")))
+            Err(Unmet::failed("1,200 bytes at the client", other.to_string()))
         }
     }
 }
@@ -163,7 +163,7 @@ fn hairpin(judge: &Judge<'_>) -> Finding {
         one.send_to_peer(other_addr, b"through both")?;
         if let Some(data) = other.data(LOST_AFTER)? {
             let is_met = matches!(&data, Delivery::Indication { peer: Some(from), .. } if *from == one_addr);
-            return expect(is_met, format!("a Data indication from {one_addr}"), format!("{data:?}"));
+            return expect(is_met, format!("a Data indication from {one_addr}"), data.to_string());
         }
     }
     Err(Unmet::failed("the data reach the other client", "nothing in three attempts"))

@@ -200,5 +200,12 @@ impl Scoreboard {
 
 /// Returns text of a server for a terminal or a document.
 fn escaped(text: &str) -> String {
-    text.chars().flat_map(char::escape_debug).collect()
+    let mut escaped = String::new();
+    for character in text.chars() {
+        match character.is_control() {
+            true => escaped.extend(character.escape_debug()),
+            false => escaped.push(character),
+        }
+    }
+    escaped
 }
