@@ -1,6 +1,5 @@
 //! `truetick risk`: evaluates the order intents in a file of JSON lines, and prints a verdict for each.
 
-mod event;
 mod print;
 mod served;
 
@@ -11,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use risk_gate::{Answer, Durability, DurableGate, Input, JournalConfig, LimitsFile, Modes};
+use risk_gate::{
+    Answer, Durability, DurableGate, EVENT_PRODUCER, EventLine, Input, JournalConfig, LimitsFile, Modes, Moment,
+};
 use serde::Deserialize;
 use tt_meter::{Clock, Off};
 use tt_model::{OrderIntent, Verdict};
@@ -19,8 +20,6 @@ use tt_os::stdout;
 use tt_risk::{KillSwitch, Mode};
 
 use crate::config::Config;
-use event::{Event, Moment, PRODUCER};
-pub(crate) use event::{KINDS, REPORTS};
 use served::Shared;
 
 /// Flags of `truetick risk`.
@@ -115,7 +114,7 @@ pub(crate) struct Line {
     /// In a rehearsal: the number of a record, whose time is the event's.
     pub(crate) at_record: Option<u64>,
     #[serde(flatten)]
-    event: Event,
+    event: EventLine,
 }
 
 /// An intent with its verdict, and the clock's cycles from one to the other.
@@ -217,7 +216,7 @@ impl Run {
         };
         if let Input::Intent { intent, .. } = &input {
             let begin = self.clock.start();
-            let verdict = self.gate.evaluate(now_ns, PRODUCER, intent, &mut Off);
+            let verdict = self.gate.evaluate(now_ns, EVENT_PRODUCER, intent, &mut Off);
             let mut judged = [(*intent, verdict)];
             self.gate.commit(now_ns, &mut judged);
             let cycles = self.clock.end().since(begin);

@@ -1,18 +1,30 @@
-//! The events of `truetick risk`: docs/risk-events.md.
+//! Events in text, one JSON object each: docs/risk-events.md describes them.
+
+mod words;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use risk_gate::{Input, Instrument, LimitsFile, StatedOrder, Statement};
 use serde::Deserialize;
 use tt_model::{
     InstrumentId, IntentFlags, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce,
 };
 use tt_risk::{InstrumentState, KillSwitch, Mark, Mode};
 
+use crate::input::{Input, StatedOrder, Statement};
+use crate::limits_file::{Instrument, LimitsFile};
+
+pub use words::{INTENT_KINDS, REPORT_KINDS};
+use words::{TIFS, number_of, report_kind};
+
+/// An event in text: an intent, a report, a mark, or an order of an operator.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub struct EventLine(Event);
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Event {
+enum Event {
     Intent(Intent),
     Mark(MarkLine),
     Report(ReportLine),
@@ -37,7 +49,7 @@ pub(super) enum Event {
 /// `{"currency": "BTC", "rate": "60000"}`: the price of one in the currency of limits.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RateLine {
+struct RateLine {
     currency: String,
     rate: String,
 }
@@ -45,7 +57,7 @@ pub(super) struct RateLine {
 /// `{"account": 0, "currency": "USDT", "total": "1000"}`
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BalanceLine {
+struct BalanceLine {
     account: u16,
     currency: String,
     total: String,
@@ -54,7 +66,7 @@ pub(super) struct BalanceLine {
 /// `{"account": 0, "total": "1000"}`
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct EquityLine {
+struct EquityLine {
     account: u16,
     total: String,
 }
@@ -62,14 +74,14 @@ pub(super) struct EquityLine {
 /// `{"account": 0, "strategy": 1}`
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct EnableLine {
+struct EnableLine {
     account: u16,
     strategy: u16,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StateLine {
+struct StateLine {
     symbol: String,
     state: State,
 }
@@ -77,7 +89,7 @@ pub(super) struct StateLine {
 /// [`InstrumentState`] as text.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+enum State {
     Unknown,
     PreOpen,
     Open,
@@ -104,11 +116,11 @@ impl From<State> for InstrumentState {
 /// `{}`
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Empty {}
+struct Empty {}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Intent {
+struct Intent {
     /// Default: one more than the last one.
     seq: Option<u64>,
     /// Default: the time of the line.
@@ -121,7 +133,7 @@ pub(super) struct Intent {
     account: u16,
     #[serde(default)]
     strategy: u16,
-    pub(super) symbol: String,
+    symbol: String,
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -140,7 +152,7 @@ pub(super) struct Intent {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MarkLine {
+struct MarkLine {
     symbol: String,
     px: String,
     bid: Option<String>,
@@ -154,7 +166,7 @@ pub(super) struct MarkLine {
 /// A report; the keys are those of [`Report`]. `fill` and `cancel` are reports of the kinds `fill` and `cancelled`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReportLine {
+struct ReportLine {
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -179,7 +191,7 @@ pub(super) struct ReportLine {
 /// An execution's id: a number, or decimal text for one beyond 64 bits.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Id {
+enum Id {
     Number(u64),
     Text(String),
 }
@@ -201,7 +213,7 @@ impl Id {
 /// What the venue says of an account.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StatementLine {
+struct StatementLine {
     account: u16,
     #[serde(default)]
     orders: Vec<OrderLine>,
@@ -231,7 +243,7 @@ struct PositionLine {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Switch {
+enum Switch {
     Global,
     Account(u16),
     Strategy(u16),
@@ -240,7 +252,7 @@ pub(super) enum Switch {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Side {
+enum Side {
     Buy,
     Sell,
 }
@@ -254,120 +266,103 @@ impl From<Side> for OrderSide {
     }
 }
 
-/// The kinds of intents, times in force and kinds of reports, by number. Another word is a byte that the gate rejects.
-pub(crate) const KINDS: [&str; 6] = ["limit", "market", "cancel", "replace", "stop_market", "stop_limit"];
-const TIFS: [&str; 3] = ["good_till_cancel", "immediate_or_cancel", "fill_or_kill"];
-pub(crate) const REPORTS: [&str; 12] = [
-    "ack",
-    "fill",
-    "cancelled",
-    "rejected",
-    "expired",
-    "unsent",
-    "bust",
-    "correct",
-    "cancel_rejected",
-    "replace_rejected",
-    "replaced",
-    "restated",
-];
+/// The one producer of intents in text.
+pub const EVENT_PRODUCER: u16 = 0;
 
-/// Returns the number of `word`: 0 for none, 255 for one that is not in `words`.
-fn number_of(word: &str, words: &[&str]) -> u8 {
-    if word.is_empty() {
-        return 0;
-    }
-    words.iter().position(|known| *known == word).map_or(u8::MAX, |index| index as u8)
+/// When an event comes.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    /// Its time.
+    pub now_ns: u64,
+    /// The number of its line.
+    pub number: u64,
+    /// The number of the last intent.
+    pub seq: &'a mut u64,
 }
 
-fn report_kind(word: &str) -> ReportKind {
-    ReportKind(if word.is_empty() { u8::MAX } else { number_of(word, &REPORTS) })
-}
-
-/// The one producer of the file's intents.
-pub(super) const PRODUCER: u16 = 0;
-
-/// When an event comes: its time, the number of its line, and the number of the last intent.
-pub(super) struct Moment<'a> {
-    pub(super) now_ns: u64,
-    pub(super) number: u64,
-    pub(super) seq: &'a mut u64,
-}
-
-impl Event {
+impl EventLine {
     /// Returns the limits file that is to be loaded.
-    pub(super) fn load(&self) -> Option<&Path> {
-        if let Self::Load(path) = self { Some(path) } else { None }
+    #[must_use]
+    pub fn load(&self) -> Option<&Path> {
+        if let Event::Load(path) = &self.0 { Some(path) } else { None }
     }
 
     /// Returns the gate's input; `None` for the change of a mode and for a load.
-    pub(super) fn input(self, limits: &LimitsFile, moment: Moment<'_>) -> Result<Option<Input>> {
+    ///
+    /// # Errors
+    /// The limits have no such instrument or currency, or a number cannot be read.
+    pub fn input(self, limits: &LimitsFile, moment: Moment<'_>) -> Result<Option<Input>> {
         let report =
             |line: &ReportLine, kind| Ok(Some(Input::Report(line.resolve_or_malformed(limits, &moment, kind))));
-        Ok(Some(match self {
-            Self::Kill(_) | Self::Reduce(_) | Self::Revive(_) | Self::Load(_) => return Ok(None),
-            Self::Report(line) => return report(&line, report_kind(&line.kind)),
-            Self::Fill(line) => return report(&line, ReportKind::FILL),
-            Self::Cancel(line) => return report(&line, ReportKind::CANCELLED),
-            Self::Intent(intent) => {
+        Ok(Some(match self.0 {
+            Event::Kill(_) | Event::Reduce(_) | Event::Revive(_) | Event::Load(_) => return Ok(None),
+            Event::Report(line) => return report(&line, report_kind(&line.kind)),
+            Event::Fill(line) => return report(&line, ReportKind::FILL),
+            Event::Cancel(line) => return report(&line, ReportKind::CANCELLED),
+            Event::Intent(intent) => {
                 let intent = intent.resolve(limits, moment);
-                Input::Intent { producer: PRODUCER, generation: 0, intent }
+                Input::Intent { producer: EVENT_PRODUCER, generation: 0, intent }
             }
-            Self::Mark(mark) => mark.resolve(limits, moment.now_ns)?,
-            Self::State(line) => Input::State(limits.find(&line.symbol)?.0, line.state.into()),
-            Self::Adopt(account) => Input::Adopt(account),
-            Self::Reconcile(line) => Input::Reconcile(line.resolve(limits)?),
-            Self::Resume(last_seq) => {
+            Event::Mark(mark) => mark.resolve(limits, moment.now_ns)?,
+            Event::State(line) => Input::State(limits.find(&line.symbol)?.0, line.state.into()),
+            Event::Adopt(account) => Input::Adopt(account),
+            Event::Reconcile(line) => Input::Reconcile(line.resolve(limits)?),
+            Event::Resume(last_seq) => {
                 *moment.seq = last_seq;
-                Input::Resume(PRODUCER, last_seq)
+                Input::Resume(EVENT_PRODUCER, last_seq)
             }
-            Self::Time(Empty {}) => Input::Time,
-            Self::Rate(line) => {
+            Event::Time(Empty {}) => Input::Time,
+            Event::Rate(line) => {
                 let (currency, conversion) = limits.conversion(&line.currency, &line.rate, moment.now_ns)?;
                 Input::Conversion(currency, conversion)
             }
-            Self::Balance(line) => {
+            Event::Balance(line) => {
                 let (currency, total) = limits.amount(&line.currency, &line.total)?;
                 Input::Balance(line.account, currency, total)
             }
-            Self::Equity(line) => Input::Equity(line.account, limits.money(&line.total)?),
-            Self::Day(Empty {}) => Input::Day,
-            Self::Enable(line) => Input::Enable(line.account, line.strategy),
+            Event::Equity(line) => Input::Equity(line.account, limits.money(&line.total)?),
+            Event::Day(Empty {}) => Input::Day,
+            Event::Enable(line) => Input::Enable(line.account, line.strategy),
         }))
     }
 
     /// Returns the symbol of an intent, else nothing.
-    pub(super) fn symbol(&self) -> &str {
-        if let Self::Intent(intent) = self { &intent.symbol } else { "" }
+    #[must_use]
+    pub fn symbol(&self) -> &str {
+        if let Event::Intent(intent) = &self.0 { &intent.symbol } else { "" }
     }
 
     /// Returns whether the event is a mark.
-    pub(super) const fn is_mark(&self) -> bool {
-        matches!(self, Self::Mark(_))
+    #[must_use]
+    pub const fn is_mark(&self) -> bool {
+        matches!(self.0, Event::Mark(_))
     }
 
     /// Returns the change of a mode, if the event is one.
-    pub(super) fn switch(&self, limits: &LimitsFile) -> Result<Option<(KillSwitch, Mode)>> {
-        let (switch, mode) = match self {
-            Self::Kill(switch) => (switch, Mode::Kill),
-            Self::Reduce(switch) => (switch, Mode::Reduce),
-            Self::Revive(switch) => (switch, Mode::Active),
-            Self::Intent(_)
-            | Self::Mark(_)
-            | Self::Report(_)
-            | Self::Fill(_)
-            | Self::Cancel(_)
-            | Self::State(_)
-            | Self::Adopt(_)
-            | Self::Reconcile(_)
-            | Self::Resume(_)
-            | Self::Time(_)
-            | Self::Load(_)
-            | Self::Rate(_)
-            | Self::Balance(_)
-            | Self::Equity(_)
-            | Self::Day(_)
-            | Self::Enable(_) => return Ok(None),
+    ///
+    /// # Errors
+    /// The limits have no such instrument.
+    pub fn switch(&self, limits: &LimitsFile) -> Result<Option<(KillSwitch, Mode)>> {
+        let (switch, mode) = match &self.0 {
+            Event::Kill(switch) => (switch, Mode::Kill),
+            Event::Reduce(switch) => (switch, Mode::Reduce),
+            Event::Revive(switch) => (switch, Mode::Active),
+            Event::Intent(_)
+            | Event::Mark(_)
+            | Event::Report(_)
+            | Event::Fill(_)
+            | Event::Cancel(_)
+            | Event::State(_)
+            | Event::Adopt(_)
+            | Event::Reconcile(_)
+            | Event::Resume(_)
+            | Event::Time(_)
+            | Event::Load(_)
+            | Event::Rate(_)
+            | Event::Balance(_)
+            | Event::Equity(_)
+            | Event::Day(_)
+            | Event::Enable(_) => return Ok(None),
         };
         Ok(Some((switch.resolve(limits)?, mode)))
     }
@@ -396,7 +391,7 @@ impl Intent {
         let flags = flag(self.reduce_only, IntentFlags::REDUCE_ONLY)
             | flag(self.post_only, IntentFlags::POST_ONLY)
             | flag(self.close_position, IntentFlags::CLOSE_POSITION);
-        let kind = IntentKind(number_of(&self.kind, &KINDS));
+        let kind = IntentKind(number_of(&self.kind, &INTENT_KINDS));
         let seq = self.seq.unwrap_or(*moment.seq + 1);
         *moment.seq = seq.max(*moment.seq);
         let is_cancel = kind == IntentKind::CANCEL;
