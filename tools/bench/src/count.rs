@@ -73,6 +73,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         None => {
             if options.check.is_some() {
                 stdout::write("SKIP comparison: no counts are kept for this CPU class\n");
+                if options.write.is_none() {
+                    return Ok(());
+                }
             }
             None
         }
