@@ -22,7 +22,8 @@ pub struct Args {
     /// turnserver.conf of coturn or eturnal.yml of eturnal
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write the users and secrets of FILE to turn-users and turn-secrets in this folder, readable by their owner only
+    /// Write the users, the secrets and the password of the database in FILE to turn-users, turn-secrets and
+    /// turn-database-password in this folder, readable by their owner only
     #[arg(long, value_name = "FOLDER")]
     credentials: Option<PathBuf>,
     /// Print JSON
@@ -59,7 +60,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     };
     let folder = args.credentials.as_deref().unwrap_or(Path::new("/etc/truetick"));
-    let files = CredentialFiles { users: folder.join("turn-users"), secrets: folder.join("turn-secrets") };
+    let files = CredentialFiles {
+        users: folder.join("turn-users"),
+        secrets: folder.join("turn-secrets"),
+        database_password: folder.join("turn-database-password"),
+    };
     if args.credentials.is_some() {
         write_credentials(&import, &files)?;
     }
@@ -86,6 +91,7 @@ fn text_of(import: &Import, toml: &str, missing: Option<&CredentialFiles>) -> St
     for (count, path) in [
         (import.users.len(), missing.map(|files| &files.users)),
         (import.secrets.len(), missing.map(|files| &files.secrets)),
+        (import.database_password.iter().len(), missing.map(|files| &files.database_password)),
     ] {
         if let (Some(path), true) = (path, count > 0) {
             line(&format!("{} does not exist yet: --credentials FOLDER writes it", path.display()));
@@ -109,7 +115,10 @@ fn text_of(import: &Import, toml: &str, missing: Option<&CredentialFiles>) -> St
 
 /// Writes the files with credentials. An existing file is an error.
 fn write_credentials(import: &Import, files: &CredentialFiles) -> anyhow::Result<()> {
-    for (path, lines) in [(&files.users, &import.users), (&files.secrets, &import.secrets)] {
+    let password: Vec<_> = import.database_password.iter().cloned().collect();
+    for (path, lines) in
+        [(&files.users, &import.users), (&files.secrets, &import.secrets), (&files.database_password, &password)]
+    {
         if !lines.is_empty() {
             write_lines(path, lines).with_context(|| format!("cannot write {}", path.display()))?;
         }

@@ -55,7 +55,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         return print_config(&section, http, config).map(|()| ExitCode::SUCCESS);
     }
     let mut turn = loaded.turn(&section)?;
-    let database = database::open(&section, &mut turn)?;
+    let database = database::open(&section, &mut turn, loaded.database_password())?;
     let config = loaded.into_config();
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;

@@ -4,6 +4,7 @@
 //!
 //! [docs/coturn-import.md]: https://github.com/truetick/truetick/blob/main/docs/coturn-import.md
 
+mod connection;
 mod credentials;
 mod limits;
 mod listeners;

@@ -98,6 +98,8 @@ pub struct CredentialFiles {
     pub users: PathBuf,
     /// File for one secret per line.
     pub secrets: PathBuf,
+    /// File for the password of the database.
+    pub database_password: PathBuf,
 }
 
 /// The configuration of another server, as truetick reads it.
@@ -109,6 +111,8 @@ pub struct Import {
     pub users: Vec<Zeroizing<String>>,
     /// Secrets of time-limited credentials.
     pub secrets: Vec<Zeroizing<String>>,
+    /// Password of the database.
+    pub database_password: Option<Zeroizing<String>>,
     /// Whether the configuration contains a credential, also one that truetick does not use.
     pub has_credentials: bool,
     pub(crate) document: Document,
@@ -126,6 +130,9 @@ impl Import {
             }
             if !self.secrets.is_empty() {
                 document.turn("auth_secret_file", name(&files.secrets));
+            }
+            if self.database_password.is_some() {
+                document.turn("database_password_file", files.database_password.to_string_lossy().into_owned());
             }
         }
         document.to_toml()

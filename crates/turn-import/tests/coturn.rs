@@ -122,11 +122,11 @@ fn refuses_what_would_change_who_can_log_in() {
         ("no-auth", "no-auth"),
         ("lt-cred-mech", "lt-cred-mech"),
         ("use-auth-secret", "use-auth-secret"),
-        ("use-auth-secret\npsql-userdb=\"host=a\"", "psql-userdb"),
+        ("use-auth-secret\npsql-userdb=", "psql-userdb"),
         ("lt-cred-mech\nuserdb=", "userdb"),
         ("user=a:b\nmysql-userdb=x", "mysql-userdb"),
         ("user=a:b\nmongo-userdb=x", "mongo-userdb"),
-        ("user=a:b\nredis-userdb=x", "redis-userdb"),
+        ("user=a:b\nredis-userdb=ip=a\nuserdb=/x", "redis-userdb"),
         ("user=a:b\noauth", "oauth"),
         ("user=a:0x11223344556677889900aabbccddeeff", "user"),
         ("user=a:b\nCA-file=ca.pem", "CA-file"),
@@ -159,6 +159,25 @@ fn a_sqlite_database_has_users_or_secrets() {
         assert!(import.rows_of(Outcome::Refused).next().is_none(), "{text}: {:?}", import.rows);
     }
     assert!(!turn(&import("stun-only\nuserdb=/x\n")).contains_key("database"));
+}
+
+#[test]
+fn a_servers_password_is_kept_apart_and_masked() {
+    for (text, database) in [
+        (
+            "psql-userdb=\"host=a dbname=turn user=u password=north connect_timeout=30\"",
+            "postgres:host=a dbname=turn user=u connect_timeout=30",
+        ),
+        ("sql-userdb=postgresql://u:north@a/turn", "postgresql://u@a/turn"),
+        ("redis-userdb=\"ip=10.0.0.1 dbname=2 password=north port=6380\"", "redis:ip=10.0.0.1 dbname=2 port=6380"),
+    ] {
+        let import = import(&format!("lt-cred-mech\n{text}\n"));
+        assert_eq!(turn(&import)["database"].as_str(), Some(database));
+        assert_eq!(import.database_password.as_ref().map(|password| password.as_str()), Some("north"));
+        assert!(import.has_credentials && !import.to_toml(None).contains("north"));
+        assert!(import.rows.iter().all(|row| !format!("{row:?}").contains("north")), "{:?}", import.rows);
+        assert!(import.rows_of(Outcome::Refused).next().is_none(), "{:?}", import.rows);
+    }
 }
 
 #[test]

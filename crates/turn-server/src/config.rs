@@ -383,6 +383,7 @@ impl TurnConfig {
             user_file: section.user_file.clone(),
             auth_secret_file: section.auth_secret_file.clone(),
             database: section.database.clone(),
+            database_password_file: section.database_password_file.clone(),
             database_logins: section.database.as_ref().map(|_| section.database_logins.unwrap_or_default()),
             nonce_key_file: section.nonce_key_file.clone(),
             strict_expiry: self.expiry_check == ExpiryCheck::EveryRequest,

@@ -68,8 +68,10 @@ pub struct TurnSection {
     pub user_file: Vec<PathBuf>,
     /// Files with one secret of time-limited credentials per line.
     pub auth_secret_file: Vec<PathBuf>,
-    /// Database with coturn's schema, as `sqlite:PATH`, with further users, secrets and peers of the realm.
+    /// Database with coturn's schema, as `sqlite:PATH`, `postgres:CONNECTION` or `redis:CONNECTION`, with further users, secrets and peers of the realm.
     pub database: Option<String>,
+    /// File with the password of the database.
+    pub database_password_file: Option<PathBuf>,
     /// Whether clients log in with users or with secrets of the database.
     pub database_logins: Option<DatabaseLogins>,
     /// File with one or two nonce keys, 64 hexadecimal digits per line.

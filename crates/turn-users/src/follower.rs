@@ -17,7 +17,7 @@ use crate::source::Source;
 
 /// Shortest time between two reads.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The pause is at least this many times as long as the read before it: a large table does not keep its server busy.
+/// The pause is at least this many times as long as the read before it, if that succeeded: a large table does not keep its server busy.
 const PAUSES_PER_READ: u32 = 20;
 /// Longest time between two reads.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -90,20 +90,22 @@ impl Database {
         self.first.as_ref().map(|rows| rows.as_ref().unwrap_or(&NO_ROWS))
     }
 
-    /// Passes the rows of the first read to `apply`, and starts a thread that passes those that have changed since.
+    /// Passes the rows of the first read to `apply`, and starts a thread that passes those of every later one, unless they
+    /// are known to be the same. `apply` returns whether they differ from the ones before.
     ///
     /// # Errors
     /// The system starts no thread.
-    pub fn follow(self, mut apply: impl FnMut(Rows) + Send + 'static) -> io::Result<Follower> {
-        let Self { mut reader, realm, first, mut took, kind } = self;
+    pub fn follow(self, mut apply: impl FnMut(Rows) -> bool + Send + 'static) -> io::Result<Follower> {
+        let Self { mut reader, realm, first, took, kind } = self;
         let status = Arc::new(Mutex::new(Status::new(kind)));
+        let mut pause = pause_after(&first, took);
         pass(first, &status, &mut apply);
         let (written, (wake, woken)) = (Arc::clone(&status), sync_channel(1));
         let run = move || {
-            while wait(&woken, took) {
+            while wait(&woken, pause) {
                 let began = Instant::now();
                 let read = reader.read(&realm);
-                took = began.elapsed();
+                pause = pause_after(&read, began.elapsed());
                 pass(read, &written, &mut apply);
             }
         };
@@ -118,14 +120,19 @@ impl fmt::Debug for Database {
     }
 }
 
+/// Returns the time until the next read. One that failed may have waited all the time: its server is no busier.
+fn pause_after(read: &Result<Option<Rows>, ReadError>, took: Duration) -> Duration {
+    let pause = if read.is_ok() { took * PAUSES_PER_READ } else { took };
+    pause.clamp(PAUSE, PAUSE_MAX)
+}
+
 /// Waits for the next read; false if there is none.
-fn wait(woken: &Receiver<()>, took: Duration) -> bool {
-    let pause = (took * PAUSES_PER_READ).clamp(PAUSE, PAUSE_MAX);
+fn wait(woken: &Receiver<()>, pause: Duration) -> bool {
     !matches!(woken.recv_timeout(pause), Err(RecvTimeoutError::Disconnected))
 }
 
 /// Counts a read, logs what is not used, and passes on what has changed.
-fn pass(read: Result<Option<Rows>, ReadError>, status: &Mutex<Status>, apply: &mut impl FnMut(Rows)) {
+fn pass(read: Result<Option<Rows>, ReadError>, status: &Mutex<Status>, apply: &mut impl FnMut(Rows) -> bool) {
     let skipped = status.lock().unwrap_or_else(PoisonError::into_inner).count(&read);
     for reason in SkipReason::ALL {
         let rows = skipped.map_or(0, |skipped| skipped.count(reason));
@@ -134,7 +141,8 @@ fn pass(read: Result<Option<Rows>, ReadError>, status: &Mutex<Status>, apply: &m
         }
     }
     if let Ok(Some(rows)) = read {
-        apply(rows);
+        let is_changed = apply(rows);
+        status.lock().unwrap_or_else(PoisonError::into_inner).count_applied(is_changed);
     }
 }
 
@@ -163,7 +171,6 @@ impl Status {
                 (self.users, self.secrets) = (len(rows.users.len()), len(rows.secrets.len()));
                 self.peers = len(rows.allowed_peers.len() + rows.denied_peers.len());
                 self.skipped = rows.skipped;
-                self.changed += 1;
             }
             Ok(None) => self.unchanged += 1,
             Err(error) => self.failed[error.kind as usize] += 1,
@@ -188,6 +195,12 @@ impl Status {
         (self.skipped != before).then_some(self.skipped)
     }
 
+    /// Counts a read with rows by whether they differ from the ones before.
+    fn count_applied(&mut self, is_changed: bool) {
+        let count = if is_changed { &mut self.changed } else { &mut self.unchanged };
+        *count += 1;
+    }
+
     fn read(&self) -> DatabaseStatus {
         let failed = ErrorKind::ALL.iter().map(|kind| Count { name: kind.name(), count: self.failed[*kind as usize] });
         let of_reads = [("changed", self.changed), ("unchanged", self.unchanged)];
@@ -203,5 +216,19 @@ impl Status {
             reads: reads.chain(failed).collect(),
             skipped: skipped.map(|reason| Count { name: reason.name(), count: self.skipped.count(*reason) }).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_table_is_read_less_often_and_a_failure_soon_again() {
+        let good = |ms| pause_after(&Ok(None), Duration::from_millis(ms)).as_millis();
+        assert_eq!([good(0), good(50), good(200), good(9_000)], [1_000, 1_000, 4_000, 60_000]);
+        let failed = Err(ReadError::new(ErrorKind::Timeout, "no answer"));
+        assert_eq!(pause_after(&failed, Duration::from_secs(5)), Duration::from_secs(5));
+        assert_eq!(pause_after(&failed, Duration::ZERO), PAUSE);
     }
 }

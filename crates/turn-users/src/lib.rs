@@ -20,8 +20,12 @@
 #![forbid(unsafe_code)]
 
 mod follower;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod read_error;
 mod reader;
+#[cfg(feature = "redis")]
+mod redis;
 mod rows;
 mod source;
 #[cfg(feature = "sqlite")]
@@ -31,4 +35,4 @@ pub use follower::{Database, Follower};
 pub use read_error::{ErrorKind, ReadError};
 pub use reader::Reader;
 pub use rows::{KeyedUser, PeerList, RealmOptions, Rows, Secret, SkipReason, Skipped};
-pub use source::Source;
+pub use source::{Connection, Source};

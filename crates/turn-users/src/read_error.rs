@@ -7,8 +7,12 @@ use std::fmt;
 pub enum ErrorKind {
     /// The program was built without this kind of database.
     NotBuilt,
+    /// The connection's text is invalid.
+    Invalid,
     /// No connection, or no file.
     Connect,
+    /// The server rejects the user, the password or the name of the database.
+    Login,
     /// A table or column of coturn's schema is missing.
     Schema,
     /// Another program has locked the database.
@@ -23,15 +27,26 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind.
-    pub const ALL: [Self; 7] =
-        [Self::NotBuilt, Self::Connect, Self::Schema, Self::Busy, Self::Timeout, Self::TooManyRows, Self::Query];
+    pub const ALL: [Self; 9] = [
+        Self::NotBuilt,
+        Self::Invalid,
+        Self::Connect,
+        Self::Login,
+        Self::Schema,
+        Self::Busy,
+        Self::Timeout,
+        Self::TooManyRows,
+        Self::Query,
+    ];
 
     /// Returns the name in metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotBuilt => "not_built",
+            Self::Invalid => "invalid",
             Self::Connect => "connect",
+            Self::Login => "login",
             Self::Schema => "schema",
             Self::Busy => "busy",
             Self::Timeout => "timeout",
@@ -57,7 +72,10 @@ impl ReadError {
     }
 
     /// Creates the error of a database whose feature is off.
-    #[cfg_attr(feature = "sqlite", expect(dead_code, reason = "every feature is on"))]
+    #[cfg_attr(
+        all(feature = "postgres", feature = "redis", feature = "sqlite"),
+        expect(dead_code, reason = "every feature is on")
+    )]
     pub(crate) fn not_built(feature: &str) -> Self {
         Self::new(ErrorKind::NotBuilt, format_args!("the feature `{feature}` of truetick is off"))
     }

@@ -4,14 +4,50 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::read_error::ReadError;
+use zeroize::Zeroizing;
+
+use crate::read_error::{ErrorKind, ReadError};
 use crate::reader::Reader;
 
-/// The name of a database, as in the configuration: `sqlite:PATH`.
+/// The port of Redis.
+const REDIS_PORT: u16 = 6_379;
+/// Words for a password in a connection of libpq and of coturn.
+const PASSWORD_WORDS: [&str; 4] = ["password=", "pwd=", "passwd=", "secret="];
+
+/// The name of a database, as in the configuration: `sqlite:PATH`, `postgres:CONNECTION` or `redis:CONNECTION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file of SQLite.
     Sqlite(PathBuf),
+    /// PostgreSQL, in the words of libpq, or as a URL.
+    Postgres(Connection),
+    /// Redis, in the words of coturn: `host= port= dbname= user=`.
+    Redis(Connection),
+}
+
+/// A connection to a server. `Debug` and `Display` do not show the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Connection {
+    text: String,
+    password: Option<Zeroizing<String>>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("text", &self.text).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    fn new(text: &str) -> Result<Self, String> {
+        let user = text.split_once("://").and_then(|(_, rest)| Some(rest.split('/').next()?.rsplit_once('@')?.0));
+        let has_password = user.is_some_and(|user| user.contains(':'))
+            || PASSWORD_WORDS.iter().any(|word| text.to_ascii_lowercase().contains(word));
+        match has_password {
+            true => Err("a password belongs in database_password_file".to_owned()),
+            false => Ok(Self { text: text.to_owned(), password: None }),
+        }
+    }
 }
 
 impl FromStr for Source {
@@ -20,16 +56,13 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
-            Some(("mysql" | "mongodb", _)) => Err("MySQL and MongoDB are not supported; sqlite:PATH is".to_owned()),
-            Some(_) | None => Err("a database must be sqlite:PATH".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Some(("postgres" | "postgresql", url)) if url.starts_with("//") => {
+                Connection::new(text).map(Self::Postgres)
+            }
+            Some(("postgres" | "postgresql", words)) => Connection::new(words).map(Self::Postgres),
+            Some(("redis", words)) => Connection::new(words).map(Self::Redis),
+            Some(("mysql" | "mongodb", _)) => Err("MySQL and MongoDB are not supported".to_owned()),
+            Some(_) | None => Err("a database must be sqlite:PATH, postgres:CONNECTION or redis:CONNECTION".to_owned()),
         }
     }
 }
@@ -40,19 +73,113 @@ impl Source {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+            Self::Redis(_) => "redis",
         }
+    }
+
+    /// Sets the password.
+    ///
+    /// # Errors
+    /// A file of SQLite has none.
+    pub fn set_password(&mut self, password: Zeroizing<String>) -> Result<(), &'static str> {
+        match self {
+            Self::Sqlite(_) => return Err("a SQLite database has no password"),
+            Self::Postgres(connection) | Self::Redis(connection) => connection.password = Some(password),
+        }
+        Ok(())
     }
 
     /// Returns a reader, which connects at its first read.
     ///
     /// # Errors
-    /// `NotBuilt`: the feature of this kind is off.
+    /// `NotBuilt`: the feature of this kind is off. `Invalid`: the connection's text.
     pub fn open(&self) -> Result<Box<dyn Reader>, ReadError> {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(path) => Ok(Box::new(crate::sqlite::Sqlite::new(path.clone()))),
-            #[cfg(not(feature = "sqlite"))]
-            Self::Sqlite(_) => Err(ReadError::not_built(self.kind())),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(Connection { text, password }) => {
+                Ok(Box::new(crate::postgres::Postgres::new(text, password.as_ref())?))
+            }
+            #[cfg(feature = "redis")]
+            Self::Redis(Connection { text, password }) => {
+                let RedisWords { host, port, number, user } = text.parse()?;
+                let login = (user.as_deref(), password.as_ref().map(|password| password.as_str()));
+                Ok(Box::new(crate::redis::Redis::new((host, port), number, login)?))
+            }
+            #[cfg(not(all(feature = "postgres", feature = "redis", feature = "sqlite")))]
+            _ => Err(ReadError::not_built(self.kind())),
+        }
+    }
+}
+
+/// A connection to Redis in the words of coturn.
+#[cfg_attr(not(any(feature = "redis", test)), expect(dead_code, reason = "only Redis has it"))]
+#[derive(Debug, PartialEq, Eq)]
+struct RedisWords {
+    host: String,
+    port: u16,
+    number: i64,
+    user: Option<String>,
+}
+
+impl FromStr for RedisWords {
+    type Err = ReadError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut words = Self { host: "127.0.0.1".to_owned(), port: REDIS_PORT, number: 0, user: None };
+        for word in text.split_whitespace() {
+            let invalid = |what: &str| ReadError::new(ErrorKind::Invalid, format_args!("`{word}` {what}"));
+            let (name, value) = word.split_once('=').ok_or_else(|| invalid("is not NAME=VALUE"))?;
+            match name {
+                "host" | "ip" | "addr" | "ipaddr" | "hostaddr" => value.clone_into(&mut words.host),
+                "port" | "p" => words.port = value.parse().map_err(|_| invalid("is no port"))?,
+                "dbname" | "db" | "database" => words.number = value.parse().map_err(|_| invalid("is no number"))?,
+                "user" | "uname" | "name" | "username" => words.user = Some(value.to_owned()),
+                // A read has a fixed time-out.
+                "connect_timeout" | "timeout" => {}
+                "tls" | "ssl" if ["0", "no", "off", "false"].contains(&value) => {}
+                _ => return Err(invalid("is not supported")),
+            }
+        }
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_a_kind_and_no_password() {
+        let kind = |text: &str| text.parse::<Source>().map(|source| source.kind());
+        assert_eq!(kind("sqlite:/var/lib/turn/turndb"), Ok("sqlite"));
+        assert_eq!(kind("postgres:host=/run/postgresql dbname=turn"), Ok("postgres"));
+        assert_eq!(kind("postgresql://turn@db.example.org/turn"), Ok("postgres"));
+        assert_eq!(kind("redis:ip=127.0.0.1 dbname=2"), Ok("redis"));
+        for text in ["postgres:host=a password=secret", "redis:pwd=secret", "postgres://turn:secret@db/turn"] {
+            assert!(kind(text).unwrap_err().contains("database_password_file"), "{text}");
+        }
+        for text in ["", "/var/lib/turn/turndb", "sqlite:", "oracle:x", "mysql:host=a", "mongodb:x"] {
+            assert!(kind(text).is_err(), "{text}");
+        }
+        let mut source: Source = "redis:port=1".parse().unwrap();
+        source.set_password(Zeroizing::new("secret".to_owned())).unwrap();
+        assert!(!format!("{source:?}").contains("secret"));
+        let mut file: Source = "sqlite:a".parse().unwrap();
+        assert!(file.set_password(Zeroizing::default()).is_err());
+    }
+
+    #[test]
+    fn redis_has_the_words_of_coturn() {
+        let words: RedisWords = "ip=10.0.0.1 dbname=3 port=6380 connect_timeout=30 user=turn tls=off".parse().unwrap();
+        let expected = RedisWords { host: "10.0.0.1".into(), port: 6_380, number: 3, user: Some("turn".into()) };
+        assert_eq!(words, expected);
+        let default = RedisWords { host: "127.0.0.1".into(), port: 6_379, number: 0, user: None };
+        assert_eq!("".parse::<RedisWords>().unwrap(), default);
+        for text in ["host", "port=x", "port=65536", "dbname=one", "tls=1", "colour=red"] {
+            assert_eq!(text.parse::<RedisWords>().unwrap_err().kind, ErrorKind::Invalid, "{text}");
         }
     }
 }

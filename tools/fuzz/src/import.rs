@@ -251,7 +251,11 @@ fn check(import: &Import) {
     assert!(unknown.all(|row| ["", "<masked>"].contains(&row.value.as_str())), "{:?}", import.rows);
     let is_changed = import.rows.iter().any(|row| matches!(row.outcome, Outcome::Differs | Outcome::Refused));
     assert_eq!(import.changes_behaviour(), is_changed);
-    let files = CredentialFiles { users: "/etc/users".into(), secrets: "/etc/secrets".into() };
+    let files = CredentialFiles {
+        users: "/etc/users".into(),
+        secrets: "/etc/secrets".into(),
+        database_password: "/etc/database".into(),
+    };
     let read = |toml: &str| toml::from_str::<Written>(toml).unwrap_or_else(|error| panic!("{error}: {toml}"));
     read(&import.to_toml(Some(&files)));
     let toml = import.to_toml(None);

@@ -71,9 +71,13 @@ pub struct Args {
     /// File with one secret of time-limited credentials per line, readable by its owner only; may repeat
     #[arg(long, value_name = "F")]
     pub auth_secret_file: Vec<PathBuf>,
-    /// Database with coturn's schema, with further users, secrets and peers of the realm: sqlite:PATH
+    /// Database with coturn's schema, with further users, secrets and peers of the realm: sqlite:PATH,
+    /// postgres:CONNECTION in the words of libpq, or redis:CONNECTION in those of coturn
     #[arg(long, value_name = "KIND:NAME")]
     pub database: Option<String>,
+    /// File with the password of --database, readable by its owner only
+    #[arg(long, value_name = "F")]
+    pub database_password_file: Option<PathBuf>,
     /// Log in with users, secrets or both of --database [default: both]
     #[arg(long, value_name = "W", value_parser = database_logins())]
     pub database_logins: Option<DatabaseLogins>,
@@ -229,6 +233,8 @@ impl Args {
         overlay.list("user_file", &self.user_file, |section| &mut section.user_file);
         overlay.list("auth_secret_file", &self.auth_secret_file, |section| &mut section.auth_secret_file);
         overlay.value("database", self.database.as_ref(), |section| &mut section.database);
+        let password_file = self.database_password_file.as_ref();
+        overlay.value("database_password_file", password_file, |section| &mut section.database_password_file);
         overlay.value("database_logins", self.database_logins.as_ref(), |section| &mut section.database_logins);
         overlay.value("nonce_key_file", self.nonce_key_file.as_ref(), |section| &mut section.nonce_key_file);
         overlay.switch("strict_expiry", self.strict_expiry, |section| section.strict_expiry = true);

@@ -1,13 +1,16 @@
 //! The database of users: its key, its first read, and what becomes of its rows.
 
 use std::io;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
+use tt_os::secret_file;
 use turn_import::coturn::{PeerRules, peer_rules};
 use turn_server::{
     AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, KeyedUsers, PeerRange, TurnConfig, TurnSection,
 };
-use turn_users::{Database, Follower, RealmOptions, Rows};
+use turn_users::{Database, Follower, RealmOptions, Rows, Source};
+use zeroize::Zeroizing;
 
 /// The database that a section names, after its first read.
 #[derive(Debug)]
@@ -17,14 +20,25 @@ pub(super) struct Opened {
     name: String,
 }
 
-/// Reads the database of `section` for the first time, and sets the limits of `turn` to the options of the realm.
+/// Reads the database of `section` for the first time, with the password of its file or `password`, and sets the limits of `turn` to the options of the realm.
 ///
 /// # Errors
 /// The name is invalid, or this program has no such database. That it is away is none.
-pub(super) fn open(section: &TurnSection, turn: &mut TurnConfig) -> anyhow::Result<Option<Opened>> {
+pub(super) fn open(
+    section: &TurnSection,
+    turn: &mut TurnConfig,
+    password: Option<&Zeroizing<String>>,
+) -> anyhow::Result<Option<Opened>> {
     let Some(text) = &section.database else { return Ok(None) };
     let key = || section.key_sources.name("database", 0);
-    let source = text.parse().map_err(anyhow::Error::msg).with_context(key)?;
+    let mut source: Source = text.parse().map_err(anyhow::Error::msg).with_context(key)?;
+    let of_file = |path: &PathBuf| {
+        secret_file::read_first_line(path).with_context(|| section.key_sources.name("database_password_file", 0))
+    };
+    let of_file = section.database_password_file.as_ref().map(of_file).transpose()?;
+    if let Some(password) = of_file.as_ref().or(password) {
+        source.set_password(password.clone()).map_err(anyhow::Error::msg).with_context(key)?;
+    }
     let database = Database::open(&source, &turn.realm).with_context(key)?;
     if let Ok(rows) = database.rows() {
         set_limits(rows.options, turn);
@@ -76,10 +90,12 @@ impl Opened {
                 Ok(true) => {
                     let (users, secrets) = (rows.users.len(), rows.secrets.len());
                     tracing::info!(users, secrets, "users and secrets of the database replaced");
+                    true
                 }
-                Ok(false) => {}
+                Ok(false) => false,
                 Err(error) => {
                     tracing::error!(error = format!("{error:#}"), "users and secrets of the database not replaced");
+                    false
                 }
             }
         })

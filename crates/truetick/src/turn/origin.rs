@@ -80,6 +80,11 @@ impl Loaded {
         Ok(turn)
     }
 
+    /// Returns the password of the database that coturn's file names.
+    pub(super) fn database_password(&self) -> Option<&Zeroizing<String>> {
+        self.import.as_ref()?.database_password.as_ref()
+    }
+
     /// Logs what differs from the server that is replaced, and drops the credentials.
     pub(super) fn into_config(self) -> Config {
         for row in self.import.iter().flat_map(|import| &import.rows) {

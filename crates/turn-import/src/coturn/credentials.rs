@@ -3,8 +3,11 @@
 use zeroize::Zeroizing;
 
 use super::Reader;
+use super::connection::Connection;
 use crate::import::{Outcome, REALM, is_realm};
 
+/// Databases that truetick reads.
+const DATABASES: [&str; 5] = ["userdb", "db", "psql-userdb", "sql-userdb", "redis-userdb"];
 const STUN_ONLY: &str = "stun-only is set: no user can log in";
 
 impl Reader<'_> {
@@ -19,7 +22,7 @@ impl Reader<'_> {
         let asks_for_users = self.is_on("lt-cred-mech") || has_users;
         self.no_auth(is_stun_only, has_secrets || self.is_on("lt-cred-mech"));
         if is_stun_only {
-            for name in ["lt-cred-mech", "use-auth-secret", "userdb", "db", "rest-api-separator"] {
+            for name in ["lt-cred-mech", "use-auth-secret", "rest-api-separator"].into_iter().chain(DATABASES) {
                 self.rows_of(name, Outcome::Ignored, "", STUN_ONLY);
             }
             for name in ["user", "static-auth-secret"] {
@@ -130,14 +133,32 @@ impl Reader<'_> {
 
     /// Maps the database. coturn logs in users or secrets, never both.
     fn database(&mut self, logins: &str) {
-        for name in ["userdb", "db"] {
-            let path = self.last(name).map(|setting| setting.text().trim().to_owned()).unwrap_or_default();
-            if path.is_empty() {
-                self.rows_of(name, Outcome::Refused, "database", "the path of a SQLite database is missing");
+        let present: Vec<&str> = DATABASES.into_iter().filter(|name| self.has(name)).collect();
+        for name in &present {
+            let text = self.last(name).map(|setting| setting.text().trim().to_owned()).unwrap_or_default();
+            if present.len() > 1 {
+                self.rows_of(
+                    name,
+                    Outcome::Refused,
+                    "database",
+                    "one database: which of them counts depends on their order",
+                );
+            } else if text.is_empty() {
+                self.rows_of(name, Outcome::Refused, "database", "the name of the database is missing");
             } else {
-                self.document.turn("database", format!("sqlite:{path}"));
+                let connection = match *name {
+                    "userdb" | "db" => Some(Connection { text: format!("sqlite:{text}"), password: None }),
+                    "redis-userdb" => Connection::read(&text).map(|read| read.with_kind("redis")),
+                    _ => Connection::read(&text).map(|read| read.with_kind("postgres")),
+                };
+                let Some(Connection { text, password }) = connection else {
+                    self.rows_of(name, Outcome::Refused, "database", "a word that is not NAME=VALUE");
+                    continue;
+                };
+                self.document.turn("database", text);
                 self.document.turn("database_logins", logins);
-                self.rows_of(name, Outcome::Same, "database, database_logins", "");
+                self.import.database_password = password;
+                self.rows_of(name, Outcome::Same, "database, database_logins, database_password_file", "");
             }
         }
     }

@@ -33,11 +33,12 @@ impl TurnConfig {
         if section.database.is_some() {
             self.external_users = ExternalUsers::Provided;
         }
-        ensure!(
-            section.database.is_some() || section.database_logins.is_none(),
-            "{} is for a database, and there is none",
-            named("database_logins")
-        );
+        for (key, is_set) in [
+            ("database_logins", section.database_logins.is_some()),
+            ("database_password_file", section.database_password_file.is_some()),
+        ] {
+            ensure!(section.database.is_some() || !is_set, "{} is for a database, and there is none", named(key));
+        }
         let has_keys = section.database.is_some() && section.database_logins.unwrap_or_default().has_users();
         self.password_algorithms = match section.password_algorithms {
             None | Some(PasswordAlgorithms::Md5) if has_keys => PasswordAlgorithms::Md5.into(),

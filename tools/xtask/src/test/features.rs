@@ -7,7 +7,7 @@ use super::suites::one;
 use crate::tally::{Outcome, Tally};
 
 /// Features, and sets of them, that users build.
-const BUILDS: [&str; 6] = ["turn", "turn-sqlite", "market", "risk", "simulate", "bench"];
+const BUILDS: [&str; 8] = ["turn", "turn-postgres", "turn-redis", "turn-sqlite", "market", "risk", "simulate", "bench"];
 /// Crates of a program that follows venues with `market-feed`, itself included, at most.
 const FEED_CRATES_MAX: usize = 78;
 /// Crates that such a program must not contain: command line, HTTP server, plots, elliptic curves.

@@ -161,13 +161,12 @@ fn docs(place: &Workplace) -> Outcome {
 }
 
 fn integration(place: &Workplace) -> Outcome {
-    note(place.bring_program("nft", "nftables"));
-    note(place.bring_program("fail2ban-regex", "fail2ban"));
-    note(place.bring_program("promtool", "prometheus"));
-    note(place.bring_program("haproxy", "haproxy"));
-    note(place.bring_program("openssl", "openssl"));
-    note(place.bring_program("python3", "python3"));
-    note(place.bring_program("systemd-socket-activate", "systemd"));
+    let same = ["haproxy", "openssl", "python3"].map(|name| (name, name));
+    let others = [("nft", "nftables"), ("fail2ban-regex", "fail2ban"), ("promtool", "prometheus")];
+    let socket_activation = ("systemd-socket-activate", "systemd");
+    for (program, package) in same.into_iter().chain(others).chain([socket_activation]) {
+        note(place.bring_program(program, package));
+    }
     group(place, Group::Integration)
 }
 
@@ -211,6 +210,8 @@ fn examples(place: &Workplace) -> Outcome {
 fn clients(place: &Workplace) -> Outcome {
     for absent in [
         place.bring_program("turnutils_uclient", "coturn"),
+        place.bring_program("pg_ctlcluster", "postgresql"),
+        place.bring_program("redis-server", "redis-server"),
         place.bring_program("sqlite3", "sqlite3"),
         place.bring_program("chromium", "chromium"),
         place.bring_program("certutil", "libnss3-tools"),

@@ -1,5 +1,7 @@
 //! Users, secrets and peers in databases that coturn's `turnadmin` writes.
 
+mod postgres;
+mod redis;
 mod sqlite;
 
 use std::process::Command;

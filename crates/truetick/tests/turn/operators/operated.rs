@@ -223,7 +223,7 @@ impl Drop for Operated {
     }
 }
 
-fn write_secret(folder: &TempDir, name: &str, text: &str) {
+pub(crate) fn write_secret(folder: &TempDir, name: &str, text: &str) {
     let path = folder.path().join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();

@@ -1,0 +1,172 @@
+//! Redis.
+
+use std::time::{Duration, Instant};
+
+use redis::{Client, Connection, ConnectionAddr, ErrorKind as RedisErrorKind, IntoConnectionInfo as _, RedisError};
+
+use crate::read_error::{ErrorKind, ReadError};
+use crate::reader::Reader;
+use crate::rows::{NAME_LEN_MAX, PeerList, Rows, SkipReason};
+
+/// Time that a read may take, with the connection.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// Keys that the server looks at between two replies.
+const KEYS_PER_SCAN: u32 = 1_000;
+/// The options of a realm.
+const OPTIONS: [&str; 3] = ["max-bps", "user-quota", "total-quota"];
+
+/// A database of Redis.
+pub(crate) struct Redis {
+    client: Client,
+    connection: Option<Connection>,
+}
+
+impl Redis {
+    /// Creates a reader of database `number` of the server at `host` and `port`.
+    pub(crate) fn new(
+        (host, port): (String, u16),
+        number: i64,
+        (user, password): (Option<&str>, Option<&str>),
+    ) -> Result<Self, ReadError> {
+        let invalid = |error| ReadError::new(ErrorKind::Invalid, error);
+        let info = ConnectionAddr::Tcp(host, port).into_connection_info().map_err(invalid)?;
+        let mut settings = info.redis_settings().clone().set_db(number).set_skip_set_lib_name();
+        if let Some(user) = user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = password {
+            settings = settings.set_password(password);
+        }
+        let client = Client::open(info.set_redis_settings(settings)).map_err(invalid)?;
+        Ok(Self { client, connection: None })
+    }
+
+    fn connect(&self) -> Result<Connection, ReadError> {
+        let connection = self.client.get_connection_with_timeout(READ_TIMEOUT).map_err(|error| error_of(&error))?;
+        for set in [Connection::set_read_timeout, Connection::set_write_timeout] {
+            set(&connection, Some(READ_TIMEOUT)).map_err(|error| error_of(&error))?;
+        }
+        Ok(connection)
+    }
+}
+
+impl Reader for Redis {
+    fn read(&mut self, realm: &str) -> Result<Option<Rows>, ReadError> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let mut reading = Reading { connection: &mut connection, deadline: Instant::now() + READ_TIMEOUT };
+        let rows = reading.rows(realm)?;
+        // After an error, the next read connects again.
+        self.connection = Some(connection);
+        Ok(Some(rows))
+    }
+}
+
+struct Reading<'a> {
+    connection: &'a mut Connection,
+    deadline: Instant,
+}
+
+impl Reading<'_> {
+    fn ask<T: redis::FromRedisValue>(&mut self, command: &redis::Cmd) -> Result<T, ReadError> {
+        // Each reply has a time-out, and all of them together.
+        if Instant::now() > self.deadline {
+            return Err(ReadError::new(ErrorKind::Timeout, "the replies take too long"));
+        }
+        command.query(self.connection).map_err(|error| error_of(&error))
+    }
+
+    fn rows(&mut self, realm: &str) -> Result<Rows, ReadError> {
+        let mut rows = Rows::default();
+        self.users(realm, &mut rows)?;
+        for secret in self.set(&format!("turn/realm/{realm}/secret"))? {
+            rows.add_secret(Some(&secret))?;
+        }
+        for (list, name) in [(PeerList::Allowed, "allowed"), (PeerList::Denied, "denied")] {
+            for range in self.set(&format!("turn/realm/{realm}/{name}-peer-ip"))? {
+                rows.add_peer(list, Some(&range))?;
+            }
+        }
+        for option in OPTIONS {
+            let value: Option<Vec<u8>> = self.ask(redis::cmd("GET").arg(format!("turn/realm/{realm}/{option}")))?;
+            if value.is_some() {
+                rows.add_option(Some(option.as_bytes()), value.as_deref());
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Adds the users, whose names are in the keys.
+    fn users(&mut self, realm: &str, rows: &mut Rows) -> Result<(), ReadError> {
+        let (before, behind) = (format!("turn/realm/{realm}/user/"), "/key");
+        let pattern = format!("{}*{behind}", escaped(&before));
+        let (mut cursor, mut seen) = (0_u64, std::collections::HashSet::new());
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(KEYS_PER_SCAN);
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.ask(&scan)?;
+            let mut wanted = Vec::with_capacity(keys.len());
+            for key in keys {
+                let name = key.strip_prefix(before.as_bytes()).and_then(|rest| rest.strip_suffix(behind.as_bytes()));
+                match name.map(<[u8]>::len) {
+                    Some(0..=NAME_LEN_MAX) => wanted.push(key),
+                    Some(_) => rows.skipped.add(SkipReason::NameTooLong),
+                    None => {}
+                }
+            }
+            // A scan may return a key twice.
+            wanted.retain(|key| seen.insert(key.clone()));
+            if !wanted.is_empty() {
+                // A key of another type is as if it were absent.
+                let values: Vec<Option<Vec<u8>>> = self.ask(redis::cmd("MGET").arg(&wanted))?;
+                for (key, value) in wanted.iter().zip(values) {
+                    rows.add_user(key.get(before.len()..key.len() - behind.len()), value.as_deref())?;
+                }
+            }
+            cursor = next;
+            if cursor == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn set(&mut self, key: &str) -> Result<Vec<Vec<u8>>, ReadError> {
+        self.ask(redis::cmd("SMEMBERS").arg(key))
+    }
+}
+
+/// Returns `text` as a pattern that matches nothing else.
+fn escaped(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| ['\\', c].into_iter().skip(usize::from(!matches!(c, '*' | '?' | '[' | ']' | '\\' | '^'))))
+        .collect()
+}
+
+fn error_of(error: &RedisError) -> ReadError {
+    let is_login = error.kind() == RedisErrorKind::AuthenticationFailed
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
+    let kind = if is_login {
+        ErrorKind::Login
+    } else if error.is_timeout() {
+        ErrorKind::Timeout
+    } else if error.code() == Some("WRONGTYPE") {
+        ErrorKind::Schema
+    } else if error.kind() == RedisErrorKind::Io {
+        ErrorKind::Connect
+    } else {
+        ErrorKind::Query
+    };
+    ReadError::new(kind, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_realm_is_no_pattern() {
+        assert_eq!(escaped("turn/realm/a*b?[c]\\"), "turn/realm/a\\*b\\?\\[c\\]\\\\");
+    }
+}
