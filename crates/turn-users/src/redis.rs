@@ -1,5 +1,6 @@
 //! Redis.
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, ConnectionAddr, ErrorKind as RedisErrorKind, IntoConnectionInfo as _, RedisError};
@@ -10,6 +11,8 @@ use crate::rows::{NAME_LEN_MAX, PeerList, Rows, SkipReason};
 
 /// Time that a read may take, with the connection.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// The port without `port=`.
+const PORT_DEFAULT: u16 = 6_379;
 /// Keys that the server looks at between two replies.
 const KEYS_PER_SCAN: u32 = 1_000;
 /// The options of a realm.
@@ -161,6 +164,38 @@ fn error_of(error: &RedisError) -> ReadError {
     ReadError::new(kind, error)
 }
 
+/// A connection in the words of coturn.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Words {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) number: i64,
+    pub(crate) user: Option<String>,
+}
+
+impl FromStr for Words {
+    type Err = ReadError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut words = Self { host: "127.0.0.1".to_owned(), port: PORT_DEFAULT, number: 0, user: None };
+        for word in text.split_whitespace() {
+            let invalid = |what: &str| ReadError::new(ErrorKind::Invalid, format_args!("`{word}` {what}"));
+            let (name, value) = word.split_once('=').ok_or_else(|| invalid("is not NAME=VALUE"))?;
+            match name {
+                "host" | "ip" | "addr" | "ipaddr" | "hostaddr" => value.clone_into(&mut words.host),
+                "port" | "p" => words.port = value.parse().map_err(|_| invalid("is no port"))?,
+                "dbname" | "db" | "database" => words.number = value.parse().map_err(|_| invalid("is no number"))?,
+                "user" | "uname" | "name" | "username" => words.user = Some(value.to_owned()),
+                // A read has a fixed time-out.
+                "connect_timeout" | "timeout" => {}
+                "tls" | "ssl" if ["0", "no", "off", "false"].contains(&value) => {}
+                _ => return Err(invalid("is not supported")),
+            }
+        }
+        Ok(words)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +203,17 @@ mod tests {
     #[test]
     fn a_realm_is_no_pattern() {
         assert_eq!(escaped("turn/realm/a*b?[c]\\"), "turn/realm/a\\*b\\?\\[c\\]\\\\");
+    }
+
+    #[test]
+    fn a_connection_has_the_words_of_coturn() {
+        let words: Words = "ip=10.0.0.1 dbname=3 port=6380 connect_timeout=30 user=turn tls=off".parse().unwrap();
+        let expected = Words { host: "10.0.0.1".into(), port: 6_380, number: 3, user: Some("turn".into()) };
+        assert_eq!(words, expected);
+        let default = Words { host: "127.0.0.1".into(), port: 6_379, number: 0, user: None };
+        assert_eq!("".parse::<Words>().unwrap(), default);
+        for text in ["host", "port=x", "port=65536", "dbname=one", "tls=1", "colour=red"] {
+            assert_eq!(text.parse::<Words>().unwrap_err().kind, ErrorKind::Invalid, "{text}");
+        }
     }
 }

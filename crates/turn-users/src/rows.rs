@@ -13,6 +13,7 @@ pub(crate) const SECRET_LEN_MAX: usize = 1_024;
 /// Longest text of a peer range or an option.
 pub(crate) const TEXT_LEN_MAX: usize = 256;
 /// Most characters of a key's column.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) const KEY_LEN_MAX: usize = 128;
 /// Most users of a realm: about 100 MB in the server.
 const USERS_MAX: usize = 200_000;

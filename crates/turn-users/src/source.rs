@@ -6,11 +6,9 @@ use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
-use crate::read_error::{ErrorKind, ReadError};
+use crate::read_error::ReadError;
 use crate::reader::Reader;
 
-/// The port of Redis.
-const REDIS_PORT: u16 = 6_379;
 /// Words for a password in a connection of libpq and of coturn.
 const PASSWORD_WORDS: [&str; 4] = ["password=", "pwd=", "passwd=", "secret="];
 
@@ -104,46 +102,13 @@ impl Source {
             }
             #[cfg(feature = "redis")]
             Self::Redis(Connection { text, password }) => {
-                let RedisWords { host, port, number, user } = text.parse()?;
+                let crate::redis::Words { host, port, number, user } = text.parse()?;
                 let login = (user.as_deref(), password.as_ref().map(|password| password.as_str()));
                 Ok(Box::new(crate::redis::Redis::new((host, port), number, login)?))
             }
             #[cfg(not(all(feature = "postgres", feature = "redis", feature = "sqlite")))]
             _ => Err(ReadError::not_built(self.kind())),
         }
-    }
-}
-
-/// A connection to Redis in the words of coturn.
-#[cfg_attr(not(any(feature = "redis", test)), expect(dead_code, reason = "only Redis has it"))]
-#[derive(Debug, PartialEq, Eq)]
-struct RedisWords {
-    host: String,
-    port: u16,
-    number: i64,
-    user: Option<String>,
-}
-
-impl FromStr for RedisWords {
-    type Err = ReadError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut words = Self { host: "127.0.0.1".to_owned(), port: REDIS_PORT, number: 0, user: None };
-        for word in text.split_whitespace() {
-            let invalid = |what: &str| ReadError::new(ErrorKind::Invalid, format_args!("`{word}` {what}"));
-            let (name, value) = word.split_once('=').ok_or_else(|| invalid("is not NAME=VALUE"))?;
-            match name {
-                "host" | "ip" | "addr" | "ipaddr" | "hostaddr" => value.clone_into(&mut words.host),
-                "port" | "p" => words.port = value.parse().map_err(|_| invalid("is no port"))?,
-                "dbname" | "db" | "database" => words.number = value.parse().map_err(|_| invalid("is no number"))?,
-                "user" | "uname" | "name" | "username" => words.user = Some(value.to_owned()),
-                // A read has a fixed time-out.
-                "connect_timeout" | "timeout" => {}
-                "tls" | "ssl" if ["0", "no", "off", "false"].contains(&value) => {}
-                _ => return Err(invalid("is not supported")),
-            }
-        }
-        Ok(words)
     }
 }
 
@@ -169,17 +134,5 @@ mod tests {
         assert!(!format!("{source:?}").contains("secret"));
         let mut file: Source = "sqlite:a".parse().unwrap();
         assert!(file.set_password(Zeroizing::default()).is_err());
-    }
-
-    #[test]
-    fn redis_has_the_words_of_coturn() {
-        let words: RedisWords = "ip=10.0.0.1 dbname=3 port=6380 connect_timeout=30 user=turn tls=off".parse().unwrap();
-        let expected = RedisWords { host: "10.0.0.1".into(), port: 6_380, number: 3, user: Some("turn".into()) };
-        assert_eq!(words, expected);
-        let default = RedisWords { host: "127.0.0.1".into(), port: 6_379, number: 0, user: None };
-        assert_eq!("".parse::<RedisWords>().unwrap(), default);
-        for text in ["host", "port=x", "port=65536", "dbname=one", "tls=1", "colour=red"] {
-            assert_eq!(text.parse::<RedisWords>().unwrap_err().kind, ErrorKind::Invalid, "{text}");
-        }
     }
 }

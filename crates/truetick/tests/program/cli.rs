@@ -12,6 +12,7 @@ const COMMANDS: &[&str] = &[
     "import",
     "credential",
     "check",
+    "conform",
     "stun",
     "market",
     "doctor",
@@ -105,7 +106,7 @@ fn a_configuration_that_is_not_there_is_named() {
             "up" => &["--simulated"],
             "import" => &["no/such/turnserver.conf"],
             "credential" => &["--secret-file", "no/such/secret", "--user", "ann"],
-            "check" => &["turn:127.0.0.1"],
+            "check" | "conform" => &["turn:127.0.0.1"],
             "stun" => &["127.0.0.1"],
             _ => &[],
         };

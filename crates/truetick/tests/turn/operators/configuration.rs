@@ -155,7 +155,11 @@ fn whole_sample(folder: &Path) -> String {
     let lines = sample.lines().map(|line| line.strip_prefix("# ").filter(is_toml).unwrap_or(line));
     // It contradicts `listen_tcp`.
     let text = lines.collect::<Vec<_>>().join("\n").replace("no_tcp = true", "no_tcp = false");
+    // A database has MD5 keys, and SQLite has no password.
+    let text = text.replace("\"md5-and-sha256\"", "\"md5\"").replace("sqlite:/var/lib/turn/turndb", "redis:dbname=2");
+    let database_password = written(folder, "database-password", "secret-of-database\n", 0o600);
     text.replace("demo:demo", "demo:secret-of-demo")
+        .replace("database-password.txt", &database_password)
         .replace("users.txt", &users)
         .replace("secrets.txt", &secrets)
         .replace("nonce-keys.txt", &nonce_keys)
