@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::Workplace;
 use crate::code;
@@ -61,6 +62,14 @@ impl fmt::Display for Weakening {
     }
 }
 
+impl Weakening {
+    /// The module of the crate's root that the ordering is in.
+    fn module(&self) -> &str {
+        let path = self.path.strip_prefix(FOLDER).unwrap_or(&self.path);
+        path.split('/').next().map_or(path, |first| first.strip_suffix(".rs").unwrap_or(first))
+    }
+}
+
 /// Weakens one ordering after the other in a copy of the tree under the target folder.
 pub(crate) fn run(place: &Workplace) -> anyhow::Result<Tally> {
     let copy = place.steps.root.join("target/weaken");
@@ -85,13 +94,11 @@ pub(crate) fn run(place: &Workplace) -> anyhow::Result<Tally> {
         }
     }
     anyhow::ensure!(!found.is_empty(), "there is no ordering under {FOLDER}");
-    match proofs(place, &copy, None) {
-        Verdict::Passed => tally.add(Tally::pass()),
-        Verdict::NotBuilt | Verdict::Failed(_) => anyhow::bail!("the proofs fail before anything is weakened"),
-    }
+    let proofs = proofs(place, &copy)?;
+    tally.add(Tally::pass());
     for weakening in &found {
         let (_, source) = sources.iter().find(|(path, _)| *path == weakening.path).expect("it was found there");
-        tally.add(judge(weakening, source, &proofs(place, &copy, Some(weakening))));
+        tally.add(judge(weakening, source, &weakened(place, &copy, weakening, &proofs)));
     }
     for (path, text, _) in KEPT {
         let is_there = sources.iter().any(|(of, source)| of == path && source.contains(text));
@@ -129,31 +136,45 @@ enum Verdict {
     NotBuilt,
 }
 
-fn proofs(place: &Workplace, copy: &Path, weakening: Option<&Weakening>) -> Verdict {
+/// Runs the proofs with one ordering weakened, until one fails: first those of its module, each in a separate process.
+fn weakened(place: &Workplace, copy: &Path, weakening: &Weakening, proofs: &[String]) -> Verdict {
+    let module = weakening.module();
+    let (of_module, others): (Vec<&String>, Vec<_>) =
+        proofs.iter().partition(|proof| proof.split("::").next() == Some(module));
+    for proof in of_module.into_iter().chain(others) {
+        let mut command = proofs_command(place, copy, &["--", "--exact", proof]);
+        command.env("TT_WEAKENED", format!("{} {}", weakening.site, weakening.weak));
+        let finished = place.steps.finish("weaken", &mut command);
+        if !finished.succeeded() {
+            // Unless libtest or a panic says that a proof failed, it is a build or time problem, which proves nothing.
+            let failed = first_failure(&finished.output);
+            return failed.map_or(Verdict::NotBuilt, |proof| Verdict::Failed(proof.to_owned()));
+        }
+    }
+    Verdict::Passed
+}
+
+/// Builds the proofs, runs them with nothing weakened and returns their names.
+fn proofs(place: &Workplace, copy: &Path) -> anyhow::Result<Vec<String>> {
+    anyhow::ensure!(
+        place.steps.finish("weaken-build", &mut proofs_command(place, copy, &["--no-run"])).succeeded(),
+        "the proofs with switches do not build"
+    );
+    let finished = place.steps.finish("weaken", &mut proofs_command(place, copy, &["--", "loom_"]));
+    anyhow::ensure!(finished.succeeded(), "the proofs fail before anything is weakened");
+    let names = finished.output.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    anyhow::ensure!(!names.is_empty(), "there is no proof");
+    Ok(names)
+}
+
+fn proofs_command(place: &Workplace, copy: &Path, last: &[&str]) -> Command {
     // Not the folder of the proofs themselves: cargo takes the copy for the same package.
     let target: PathBuf = place.steps.root.join("target/loom-weakened");
-    let command = |last: &[&str]| {
-        let arguments = ["test", "--profile", "checked", "--locked", "--package", "tt-sync", "--lib", "--target-dir"];
-        let mut command = place.steps.command("cargo", &arguments);
-        command.arg(&target).args(last).current_dir(copy).env("RUSTFLAGS", "--cfg loom");
-        command
-    };
-    if weakening.is_none() && !place.steps.finish("weaken-build", &mut command(&["--no-run"])).succeeded() {
-        return Verdict::NotBuilt;
-    }
-    let mut proofs = command(&["--", "loom_"]);
-    if let Some(weakening) = weakening {
-        proofs.env("TT_WEAKENED", format!("{} {}", weakening.site, weakening.weak));
-    }
-    let finished = place.steps.finish("weaken", &mut proofs);
-    if finished.succeeded() {
-        return Verdict::Passed;
-    }
-    match first_failure(&finished.output) {
-        Some(proof) => Verdict::Failed(proof.to_owned()),
-        // Neither libtest nor a panic said that a proof failed: a build or time problem proves nothing.
-        None => Verdict::NotBuilt,
-    }
+    let arguments = ["test", "--profile", "checked", "--locked", "--package", "tt-sync", "--lib", "--target-dir"];
+    let mut command = place.steps.command("cargo", &arguments);
+    command.arg(&target).args(last).current_dir(copy).env("RUSTFLAGS", "--cfg loom");
+    command
 }
 
 /// The test that libtest says has failed; in a run that was aborted, whose thread panicked first.
@@ -216,6 +237,7 @@ mod tests {
     fn each_ordering_is_weakened_alone_and_in_every_way() {
         let mut sites = 3;
         let (switched, found) = switched("a.rs", SOURCE, &mut sites);
+        assert!(found.iter().all(|found| found.module() == "a"));
         let all: Vec<_> = found.iter().map(|found| (found.line, found.site, found.weak)).collect();
         assert_eq!(all, [(2, 3, "Relaxed"), (3, 4, "Acquire"), (3, 4, "Release"), (3, 4, "Relaxed")]);
         assert_eq!(sites, 5);
