@@ -50,7 +50,7 @@ mod websocket;
 #[cfg(feature = "market")]
 mod wire;
 
-pub use section::{DEFAULT_LISTEN, HttpSection};
+pub use section::{DEFAULT_LISTEN, HttpSection, MetricsNames};
 pub use server::{Running, start, start_on};
 pub use state::{Admin, State};
 pub use token::ApiToken;

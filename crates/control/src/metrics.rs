@@ -2,6 +2,8 @@
 //!
 //! Labels come from closed lists in the code and from the configured venues: never a user's name or an address.
 
+mod coturn;
+
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
+use crate::section::MetricsNames;
 use crate::state::{App, Shared};
 use tt_status::accounting::{Accounting, Count, Quantiles, Stages};
 use tt_status::machine::MachineStatus;
@@ -30,7 +33,11 @@ fn exposition(shared: &Shared) -> String {
         text.machine(&machine());
     }
     if let Some(turn) = &shared.state.turn {
-        text.turn(&turn());
+        let turn = turn();
+        text.turn(&turn);
+        if shared.state.metrics_names == MetricsNames::Coturn {
+            text.coturn(&turn);
+        }
     }
     if let Some(database) = &shared.state.database {
         text.database(&database());

@@ -13,6 +13,7 @@ use tt_status::risk::{GateAdmin, RiskStatus};
 use tt_status::turn::{AllocationAdmin, DatabaseStatus, IceServers, Operator, TurnStatus};
 
 use crate::history::History;
+use crate::section::MetricsNames;
 use crate::snapshot::Latest;
 use crate::token::ApiToken;
 
@@ -47,6 +48,8 @@ pub struct State {
     pub feeds: Option<Arc<dyn FeedAdmin>>,
     /// Host names by which the page and the API may be requested, besides addresses and `localhost`.
     pub allowed_hosts: Vec<String>,
+    /// Names of the TURN server's metrics.
+    pub metrics_names: MetricsNames,
     /// `report.json` of a bench on this machine, for the page's figures.
     pub report: Option<Arc<str>>,
 }

@@ -13,7 +13,7 @@ use super::*;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
 use tt_status::market::MarketStatus;
 use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, LimitsText, ModeChange, ModeRow, OpenOrderRow};
-use tt_status::turn::{Allocations, CallErrors, CodeCount, Memory, RuleCount, Streams, TurnStatus};
+use tt_status::turn::{Allocations, Bindings, CallErrors, CodeCount, Memory, RuleCount, Streams, TurnStatus};
 
 struct Answer {
     status: u16,
@@ -72,6 +72,7 @@ fn turn() -> TurnStatus {
             ],
         },
         allocations: Allocations { live: 1, capacity: 1000, created: 3, ended: 2, ..Allocations::default() },
+        bindings: Bindings { requests: 3, answered: 2 },
         streams: Streams { open: 5, ended: vec![Count { name: "idle", count: 6 }], ..Streams::default() },
         draining: false,
         workers_down: 0,

@@ -147,6 +147,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     state.token = token;
     state.report = report;
     state.allowed_hosts.clone_from(&config.http.allowed_hosts);
+    state.metrics_names = config.http.metrics_names;
     // Simulated venues end with this function; nothing should miss them.
     let control = control::start(http_listen, state).inspect_err(|_| drop(feeds.stop()))?;
     let running = Running { control, turn, simulated, feeds, starter };

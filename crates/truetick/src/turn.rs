@@ -51,7 +51,8 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     let section = args.over(&loaded.config.turn);
     if args.only.print_config {
         let config = &loaded.config;
-        let http = HttpSection { listen: args.http.or(config.http.listen), ..config.http.clone() };
+        let metrics_names = args.metrics_names.unwrap_or(config.http.metrics_names);
+        let http = HttpSection { listen: args.http.or(config.http.listen), metrics_names, ..config.http.clone() };
         return print_config(&section, http, config).map(|()| ExitCode::SUCCESS);
     }
     let mut turn = loaded.turn(&section)?;
@@ -81,6 +82,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         admin: Some(Admin { allocations: running.allocation_admin(), operator: running.operator() }),
         token,
         allowed_hosts: config.http.allowed_hosts.clone(),
+        metrics_names: args.metrics_names.unwrap_or(config.http.metrics_names),
         report,
         ..State::default()
     };

@@ -36,6 +36,11 @@ pub enum Transport {
     Tls,
 }
 
+impl Transport {
+    /// Every transport, in the order of their values.
+    pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Tls];
+}
+
 /// The five-tuple of a client's flow: client address, server address and transport protocol
 /// (RFC 8656 section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

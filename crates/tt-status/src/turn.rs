@@ -25,6 +25,8 @@ pub struct TurnStatus {
     pub stages: Stages,
     /// Allocations and what hangs on them.
     pub allocations: Allocations,
+    /// Binding requests.
+    pub bindings: Bindings,
     /// Connections over TCP and TLS.
     pub streams: Streams,
     /// Whether it makes no new allocations, since it is about to end.
@@ -209,6 +211,32 @@ pub struct Allocations {
     pub to_peers_bytes: u64,
     /// Payload relayed from peers to clients, bytes.
     pub to_clients_bytes: u64,
+    /// Payloads relayed from clients to peers.
+    pub to_peers_packets: u64,
+    /// Payloads relayed from peers to clients.
+    pub to_clients_packets: u64,
+    /// Live ones by the transport of their client.
+    pub live_by_transport: LiveByTransport,
+}
+
+/// Live allocations by the transport of their client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LiveByTransport {
+    /// Over UDP.
+    pub udp: u64,
+    /// Over TCP.
+    pub tcp: u64,
+    /// Over TLS.
+    pub tls: u64,
+}
+
+/// Binding requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Bindings {
+    /// Those that were taken up; requests over a limit, and what is no valid request, are drops.
+    pub requests: u64,
+    /// Those of them with a success response.
+    pub answered: u64,
 }
 
 /// Credential of the TURN server for a browser: the value of `RTCPeerConnection`'s `iceServers`.

@@ -1,5 +1,7 @@
 //! Counters of a server: every datagram ends in exactly one of them.
 
+use tt_model::Transport;
+
 use crate::drop_reason::DropReason;
 use crate::error::ErrorCode;
 use crate::output::{Output, ReplyStatus};
@@ -15,8 +17,10 @@ pub struct Counters {
     pub received: u64,
     /// Responses, successes and errors.
     pub replied: u64,
-    /// Payloads relayed, to peers and to clients.
-    pub relayed: u64,
+    /// Payloads relayed from clients to peers.
+    pub payloads_to_peers: u64,
+    /// Payloads relayed from peers to clients.
+    pub payloads_to_clients: u64,
     /// Relayed payloads whose peer is a relayed address of this server, of this worker or another.
     pub hairpinned: u64,
     /// Datagrams handed off to the worker that owns their allocation.
@@ -39,6 +43,12 @@ pub struct Counters {
     pub allocations_made: u64,
     /// Allocations ended: by Refresh with a lifetime of zero, by expiry, or with their connection.
     pub allocations_ended: u64,
+    /// Live allocations, by the [`Transport`](tt_model::Transport) of their client as index.
+    pub allocations_live: [u64; Transport::ALL.len()],
+    /// Binding requests that reached the method.
+    pub bindings: u64,
+    /// Those of them with a success response.
+    pub bindings_answered: u64,
 }
 
 impl Default for Counters {
@@ -46,7 +56,8 @@ impl Default for Counters {
         Self {
             received: 0,
             replied: 0,
-            relayed: 0,
+            payloads_to_peers: 0,
+            payloads_to_clients: 0,
             hairpinned: 0,
             handed_off: 0,
             drops: [0; DropReason::ALL.len()],
@@ -58,11 +69,20 @@ impl Default for Counters {
             rejections: [0; RejectReason::ALL.len()],
             allocations_made: 0,
             allocations_ended: 0,
+            allocations_live: [0; Transport::ALL.len()],
+            bindings: 0,
+            bindings_answered: 0,
         }
     }
 }
 
 impl Counters {
+    /// Returns the number of payloads relayed, to peers and to clients.
+    #[must_use]
+    pub const fn relayed(&self) -> u64 {
+        self.payloads_to_peers + self.payloads_to_clients
+    }
+
     /// Returns the number of datagrams dropped for `reason`.
     #[must_use]
     pub const fn dropped(&self, reason: DropReason) -> u64 {
@@ -90,15 +110,15 @@ impl Counters {
                 }
             }
             Output::ToPeer { payload, .. } => {
-                self.relayed += 1;
+                self.payloads_to_peers += 1;
                 self.bytes_to_peers += payload.len() as u64;
             }
             Output::ToClient { payload, .. } => {
-                self.relayed += 1;
+                self.payloads_to_clients += 1;
                 self.bytes_to_clients += payload.len() as u64;
             }
             Output::ToWorker { payload, .. } => {
-                self.relayed += 1;
+                self.payloads_to_peers += 1;
                 self.hairpinned += 1;
                 self.bytes_to_peers += payload.len() as u64;
             }
@@ -110,6 +130,6 @@ impl Counters {
     /// Returns whether every received datagram has an outcome.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
-        self.received == self.replied + self.relayed + self.handed_off + self.drops.iter().sum::<u64>()
+        self.received == self.replied + self.relayed() + self.handed_off + self.drops.iter().sum::<u64>()
     }
 }

@@ -161,9 +161,10 @@ impl<'a> Reader<'a> {
         let rows: [(&str, (Outcome, &str, &str)); 3] = match (is_on, address.parse::<std::net::IpAddr>()) {
             (true, Ok(ip)) => {
                 self.document.http("listen", std::net::SocketAddr::new(ip, port).to_string());
-                let names = "the names of the metrics differ: docs/coturn-import.md lists both";
+                self.document.http("metrics_names", "coturn");
+                let counts = "traffic is payload, counted while it is relayed";
                 [
-                    ("prometheus", (Outcome::Differs, "http.listen", names)),
+                    ("prometheus", (Outcome::Differs, "http.listen, http.metrics_names", counts)),
                     ("prometheus-port", (Outcome::Same, "http.listen", "")),
                     ("prometheus-address", (Outcome::Same, "http.listen", "")),
                 ]

@@ -314,7 +314,8 @@ fn quotas_lifetimes_and_switches_have_their_keys() {
         relay_low_ports = true\nallocations_max = 1200\nlifetime_max_s = 300\nlifetime_s = 300\nnonce_lifetime_s = 3600\n\
         fingerprint_always = true\nsoftware = \"truetick\"\nrfc5766_channel_numbers = true\nworkers = 3\n\
         [turn.quotas]\nuser_allocations = 12\nuser_share_percent = 100\nuser_allocations_per_second = 0\n\
-        allocation_bytes_per_second = 2000\nbytes_per_second = 10000\n[http]\nlisten = \"127.0.0.1:9000\"\n"
+        allocation_bytes_per_second = 2000\nbytes_per_second = 10000\n[http]\nlisten = \"127.0.0.1:9000\"\n\
+        metrics_names = \"coturn\"\n"
         .parse()
         .unwrap();
     assert_eq!(document, expected);

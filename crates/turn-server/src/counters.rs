@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tt_meter::{Sampler, Stages};
+use tt_model::Transport;
 use tt_net::{FaultCounts, IoFault};
 use tt_turn::policy::Rule;
 use tt_turn::{Counters, DropReason, ErrorCode, RejectReason};
@@ -295,14 +296,29 @@ impl Totals {
             ended: engine.allocations_ended,
             to_peers_bytes: engine.bytes_to_peers,
             to_clients_bytes: engine.bytes_to_clients,
+            to_peers_packets: engine.payloads_to_peers,
+            to_clients_packets: engine.payloads_to_clients,
+            live_by_transport: tt_status::turn::LiveByTransport {
+                udp: engine.allocations_live[Transport::Udp as usize],
+                tcp: engine.allocations_live[Transport::Tcp as usize],
+                tls: engine.allocations_live[Transport::Tls as usize],
+            },
         }
+    }
+
+    /// Returns the numbers of Binding requests.
+    #[must_use]
+    pub const fn bindings(&self) -> tt_status::turn::Bindings {
+        let engine = &self.counts.engine;
+        tt_status::turn::Bindings { requests: engine.bindings, answered: engine.bindings_answered }
     }
 }
 
 pub(crate) fn add_engine(sum: &mut Counters, other: &Counters) {
     sum.received += other.received;
     sum.replied += other.replied;
-    sum.relayed += other.relayed;
+    sum.payloads_to_peers += other.payloads_to_peers;
+    sum.payloads_to_clients += other.payloads_to_clients;
     sum.hairpinned += other.hairpinned;
     sum.handed_off += other.handed_off;
     sum.drops.iter_mut().zip(other.drops).for_each(|(mine, theirs)| *mine += theirs);
@@ -314,6 +330,9 @@ pub(crate) fn add_engine(sum: &mut Counters, other: &Counters) {
     sum.rejections.iter_mut().zip(other.rejections).for_each(|(mine, theirs)| *mine += theirs);
     sum.allocations_made += other.allocations_made;
     sum.allocations_ended += other.allocations_ended;
+    sum.allocations_live.iter_mut().zip(other.allocations_live).for_each(|(mine, theirs)| *mine += theirs);
+    sum.bindings += other.bindings;
+    sum.bindings_answered += other.bindings_answered;
 }
 
 const fn send_name(fault: IoFault) -> &'static str {

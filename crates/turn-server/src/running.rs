@@ -184,6 +184,7 @@ impl StatusReader {
             ledger: totals.accounting(),
             stages: timing::stages(&counters::stages(self.each()), self.sample_one_in, clock::calibration()),
             allocations: totals.allocations(self.allocations_max),
+            bindings: totals.bindings(),
             streams: totals.streams(),
             draining: self.shared.is_draining(),
             workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use control::MetricsNames;
 use ipnet::IpNet;
 use turn_server::{
     Balancers, DatabaseLogins, DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange,
@@ -170,6 +171,9 @@ pub struct Args {
     /// Address and port of the page, the metrics and the JSON interfaces [default: none]
     #[arg(long, value_name = "ADDR:PORT")]
     pub http: Option<SocketAddr>,
+    /// Names of the TURN server's metrics; coturn adds those of coturn, for its dashboards [default: truetick]
+    #[arg(long, value_name = "truetick|coturn")]
+    pub metrics_names: Option<MetricsNames>,
     /// File with the API token, which /api/v1/turn/allocations requires, readable by its owner only
     #[arg(long, value_name = "F")]
     pub api_token_file: Option<PathBuf>,

@@ -109,6 +109,7 @@ impl Server {
         self.origins.set(index, request.now, &start);
         self.events.push(AllocationEvent { start, end: None });
         self.counters.allocations_made += 1;
+        self.counters.allocations_live[request.from.transport as usize] += 1;
         Ok(Granted::Allocation {
             relayed: choice.relays.map(|drawn| drawn.map(|drawn| drawn.relayed)),
             lifetime_s,

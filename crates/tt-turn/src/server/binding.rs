@@ -20,6 +20,7 @@ impl Server {
         out: &mut [u8],
         probe: &mut P,
     ) -> Result<Output, DropReason> {
+        self.counters.bindings += 1;
         if request.message.unknown_required() > 0 {
             return self.refuse(request, ErrorCode::UnknownAttribute, out, probe);
         }
@@ -34,6 +35,8 @@ impl Server {
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
         }
-        close(reply, ReplyStatus::Success)
+        let reply = close(reply, ReplyStatus::Success)?;
+        self.counters.bindings_answered += 1;
+        Ok(reply)
     }
 }

@@ -105,6 +105,7 @@ impl Server {
         self.shared.withdraw_flow(&FlowKey::of(&allocation.flow));
         self.shared.refund(allocation.quota_key, Charge { allocations: 1, ports: 0, reservations: 0 });
         self.counters.allocations_ended += 1;
+        self.counters.allocations_live[allocation.flow.transport as usize] -= 1;
         if let (Some(origin), Some(start)) = (self.origins.get(index), self.origins.start(index)) {
             let end = AllocationEnd {
                 at: self.clock.unix(now).max(origin.at),

@@ -42,7 +42,7 @@ fn case_a75_one_in_is_at_most_one_out_for_each_hop() {
     assert_eq!(to_client(world.send(b, relayed_a, b"back"), a), b"\x40\0\0\x04back");
     let after = *world.server.counters();
     assert_eq!(after.hairpinned - before.hairpinned, 6);
-    assert_eq!(after.relayed - before.relayed, 12, "each is a hop to a peer and a hop to a client");
+    assert_eq!(after.relayed() - before.relayed(), 12, "each is a hop to a peer and a hop to a client");
     assert_eq!(after.bytes_to_peers - before.bytes_to_peers, 1_201 + 13);
     assert_eq!(after.bytes_to_clients - before.bytes_to_clients, 1_201 + 13);
     // A client that is its own peer hears itself, once.

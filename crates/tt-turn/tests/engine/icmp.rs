@@ -81,7 +81,7 @@ fn rfc_r107_case_a74_every_other_error_is_dropped_under_a_name() {
         let before = *world.server.counters();
         assert_eq!(world.icmp(error), Out::Drop(reason), "{error:?}");
         let after = *world.server.counters();
-        assert_eq!((after.dropped(reason), after.relayed), (before.dropped(reason) + 1, before.relayed));
+        assert_eq!((after.dropped(reason), after.relayed()), (before.dropped(reason) + 1, before.relayed()));
     };
     for kind in 0..=255 {
         if kind != 3 && kind != 11 {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use testkit::turn_client::Client;
 
 use super::activation::free_port;
-use super::operated::{Operated, peer, relays};
+use super::operated::{Operated, PATIENCE, peer, relays};
 use crate::server::program;
 
 /// Writes a file that only its owner can read.
@@ -59,6 +59,63 @@ fn sigusr2_reads_the_file_of_coturn_again_and_keeps_calls() {
     server.signal(Signal::SIGINT);
     let (status, log) = server.ended();
     assert!(status.success() && !log.contains("panicked"), "{log}");
+}
+
+/// coturn's names (its src/apps/relay/prom_server.c at 4.17) with what went through, in addition to those of truetick.
+#[test]
+fn metrics_have_the_names_of_coturn_too() {
+    let (server, _) = turnserver();
+    let (mut client, peer) = (server.client("ann"), peer());
+    let relayed = client.allocate().unwrap();
+    assert_eq!(client.bind_channel(0x4000, peer.local_addr().unwrap()), 0);
+    relays(&mut client, 0x4000, &peer, b"payload");
+    for answer in [b"one", b"two"] {
+        peer.send_to(answer, relayed).unwrap();
+        assert_eq!(client.receive_channel(), (0x4000, answer.to_vec()));
+    }
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.send_to(b"\0\x01\0\0\x21\x12\xA4\x42transaction1", server.listen).unwrap();
+    assert!(socket.recv(&mut [0; 200]).unwrap() > 20);
+    let series = [
+        ("stun_binding_request", "1"),
+        ("stun_binding_response", "1"),
+        ("stun_binding_error", "0"),
+        // The first Allocate of the client has no credentials.
+        ("turn_unauthenticated_401_responses", "1"),
+        ("turn_packet_dropped", "0"),
+        ("turn_total_allocations{type=\"UDP\"}", "1"),
+        ("turn_total_allocations{type=\"TCP\"}", "0"),
+        ("turn_total_allocations{type=\"TLS/TCP\"}", "0"),
+        ("truetick_turn_allocations", "1"),
+    ];
+    let (to_peers, to_clients) = (["1", "7"], ["2", "6"]);
+    let directions = [("rcv", to_peers), ("sent", to_clients), ("peer_rcv", to_clients), ("peer_sent", to_peers)];
+    let traffic = directions.into_iter().flat_map(|(of, values)| {
+        let each = ["p", "b"].into_iter().zip(values);
+        let realm = "{realm=\"example.org\"}";
+        each.flat_map(move |(unit, value)| {
+            [format!("turn_total_traffic_{of}{unit}"), format!("turn_traffic_{of}{unit}{realm}")]
+                .map(|name| (name, value))
+        })
+    });
+    let series = series.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(traffic);
+    let lines: Vec<String> = series.map(|(name, value)| format!("{name} {value}")).collect();
+    let missing = || {
+        let metrics = server.ask("GET", "/metrics", None).body;
+        lines.iter().filter(|line| !metrics.lines().any(|of| of == *line)).cloned().collect::<Vec<_>>()
+    };
+    // Workers publish their counts a few times a second.
+    let started = std::time::Instant::now();
+    while !missing().is_empty() {
+        assert!(started.elapsed() < PATIENCE, "{:?}\n{}", missing(), server.ask("GET", "/metrics", None).body);
+    }
+    let metrics = server.ask("GET", "/metrics", None).body;
+    let processed = metrics.lines().find_map(|line| line.strip_prefix("turn_packet_processed ")).unwrap();
+    assert_eq!(
+        metrics.lines().find_map(|line| line.strip_prefix("truetick_turn_datagrams_in_total ")),
+        Some(processed)
+    );
 }
 
 /// SIGUSR1 of coturn drains: no new allocation, live ones go on, and the last one ends the process.
