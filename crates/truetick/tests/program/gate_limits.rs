@@ -334,3 +334,41 @@ fn rates_times_and_modes_are_explained_with_their_limit_and_node() {
          EXPIRED: the intent is 7000000000 ns old, its time to live is 3 ms, the limit is 5000 ms\n"
     );
 }
+
+/// A ratio of cancels is the instrument's and the account's; executions stop a strategy.
+#[test]
+fn ratios_of_cancels_and_repeated_executions_are_explained_with_their_limit_and_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let ratio = |limit| ("cancels-per-fill-max = \"off\"", limit);
+    let (of_instrument, of_account) = ("cancels-per-fill-max = \"1.5\"", "cancels-per-fill-max = \"2\"");
+    let stop = ("executions-stop = 100", "executions-stop = 2");
+    write(folder.path(), "1.toml", &[("temporary = {", "# {"), ratio(of_instrument), ratio(of_account), stop]);
+    let order = |client_id: u64, at_ms| {
+        order(at_ms, "buy", "0.01").replace("\"intent\":{", &format!("\"intent\":{{\"client_id\":{client_id},"))
+    };
+    let cancel = |at_ms: u64| {
+        let of = r#""strategy":1,"symbol":"BTC/USDT","side":"buy""#;
+        format!(r#"{{"at_ms":{at_ms},"intent":{{"kind":"cancel","client_id":1,{of}}}}}"#)
+    };
+    let fill =
+        |number: u64| fill(1, "buy", "0.001").replace("\"fill\":{", &format!("\"fill\":{{\"execution_id\":{number},"));
+    let cancels = [order(1, 1), cancel(200), cancel(400), cancel(600), order(2, 601)];
+    let fills = [fill(1), fill(2), order(3, 602)].map(|event| event.replace("\"at_ms\":1,", "\"at_ms\":601,"));
+    let events: Vec<String> = [mark(1)].into_iter().chain(cancels).chain(fills).collect();
+    let found = reasons(&rows(folder.path(), &["--journal", "journal"], &events));
+    assert_eq!(found, ["", "", "", "", "CANCEL_RATIO", "REPEAT_EXEC"]);
+    let explain = |verdict: &str| {
+        let said = text(&truetick(folder.path(), &["gate", "explain", verdict, "--journal", "journal"]));
+        said.split_once("\nlimits, version 1: ").unwrap().1.split_once('\n').unwrap().1.to_owned()
+    };
+    let ratio = "too many cancels and replaces for its fills, the limit is";
+    assert_eq!(
+        explain("5"),
+        format!("CANCEL_RATIO: account main: {ratio} 2.00 per fill\nCANCEL_RATIO: BTC/USDT: {ratio} 1.50 per fill\n")
+    );
+    let strategy = "account main: strategy mm1";
+    assert_eq!(
+        explain("6"),
+        format!("REPEAT_EXEC: {strategy}: executions have stopped it, the limit is 2 within 60000 ms\n")
+    );
+}
