@@ -20,6 +20,7 @@ pub mod policy;
 pub mod proxy;
 mod receiver;
 pub mod recordings;
+pub mod rows;
 pub mod server;
 
 use std::path::Path;

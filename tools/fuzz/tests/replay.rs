@@ -19,4 +19,4 @@ macro_rules! replay {
     };
 }
 
-replay! { attributes codec files frames framing http import inflate policy proxy recordings server }
+replay! { attributes codec files frames framing http import inflate policy proxy recordings rows server }
