@@ -175,10 +175,8 @@ fn case_m27_a_flood_of_pings_is_read_although_no_pong_is_taken() {
     let running = venue.followed(|_| {});
     let reader = running.reader();
     let mut line = venue.established();
-    // More pongs than both sockets and the client's own buffer hold: the client goes on without a word. A heartbeat comes
-    // with them, because pings alone are silence.
-    let mut flood: Vec<u8> = (0..1000).flat_map(|_| frame(FINAL | PING, &[b'p'; 125])).collect();
-    flood.extend(frame(FINAL | TEXT, br#"{"channel":"heartbeat"}"#));
+    // More pongs than both sockets and the client's own buffer hold: the client goes on without a word.
+    let flood = flood();
     for _ in 0..PINGS / 1000 {
         let written = line.stream.write_all(&flood);
         assert!(written.is_ok(), "{written:?}: {:?}", reader.status(0).last_error);
@@ -198,6 +196,12 @@ fn case_m27_a_flood_of_pings_is_read_although_no_pong_is_taken() {
     running.stop();
 }
 
+/// A thousand pings and a heartbeat, because pings alone are silence.
+fn flood() -> Vec<u8> {
+    let pings = (0..1000).flat_map(|_| frame(FINAL | PING, &[b'p'; 125]));
+    pings.chain(frame(FINAL | TEXT, br#"{"channel":"heartbeat"}"#)).collect()
+}
+
 /// The venue floods with pings until no pong can be kept for it, and spoils a book. The request for that book waits until
 /// the venue reads again; what it sends is read meanwhile.
 #[test]
@@ -206,8 +210,7 @@ fn case_m27_a_request_waits_for_a_venue_that_reads_nothing() {
     let running = venue.followed(|_| {});
     let reader = running.reader();
     let mut line = venue.established();
-    let mut flood: Vec<u8> = (0..1000).flat_map(|_| frame(FINAL | PING, &[b'p'; 125])).collect();
-    flood.extend(frame(FINAL | TEXT, br#"{"channel":"heartbeat"}"#));
+    let flood = flood();
     for _ in 0..100 {
         line.stream.write_all(&flood).unwrap();
     }
