@@ -70,9 +70,11 @@ pub(super) fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<String> 
         thread::spawn(move || call(&root, caller, number, seconds))
     });
     let calls: Vec<_> = calls.collect();
+    // Every call ends, and with it its server, before the first error is returned.
+    let ended: Vec<_> = calls.into_iter().map(thread::JoinHandle::join).collect();
     let mut lines = Vec::new();
-    for (caller, call) in CALLERS.iter().zip(calls) {
-        let line = call.join().map_err(|_| anyhow::anyhow!("the thread of {} panicked", caller.name))?;
+    for (caller, call) in CALLERS.iter().zip(ended) {
+        let line = call.map_err(|_| anyhow::anyhow!("the thread of {} panicked", caller.name))?;
         lines.push(line.with_context(|| caller.name)?);
         println!("{}", lines[lines.len() - 1]);
     }
