@@ -163,8 +163,8 @@ fn docs(place: &Workplace) -> Outcome {
 fn integration(place: &Workplace) -> Outcome {
     let same = ["haproxy", "openssl", "python3"].map(|name| (name, name));
     let others = [("nft", "nftables"), ("fail2ban-regex", "fail2ban"), ("promtool", "prometheus")];
-    let socket_activation = ("systemd-socket-activate", "systemd");
-    for (program, package) in same.into_iter().chain(others).chain([socket_activation]) {
+    let more = [("systemd-socket-activate", "systemd"), ("turnutils_uclient", "coturn")];
+    for (program, package) in same.into_iter().chain(others).chain(more) {
         note(place.bring_program(program, package));
     }
     group(place, Group::Integration)
