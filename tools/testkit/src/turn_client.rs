@@ -141,6 +141,16 @@ impl Client {
         if answer.code == 0 { Ok(answer.address(XOR_RELAYED_ADDRESS).unwrap()) } else { Err(answer.code) }
     }
 
+    /// Allocates and ends the allocation: a later client with the same port is refused with 437 while there is one.
+    ///
+    /// # Errors
+    /// The code of an error response.
+    pub fn log_in(&mut self) -> Result<(), u16> {
+        self.allocate()?;
+        assert_eq!(self.refresh(0), 0);
+        Ok(())
+    }
+
     /// Allocates with these attributes and REQUESTED-TRANSPORT.
     ///
     /// # Errors

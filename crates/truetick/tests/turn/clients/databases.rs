@@ -68,29 +68,29 @@ fn wait_failed(server: &Operated, kind: &str) {
 
 /// What every database must do: `admin` writes, clients log in and out, and metrics count.
 fn follows_turnadmin(server: &Operated, admin: &TurnAdmin, kind: &str) {
-    assert!(server.client("carol").allocate().is_ok(), "a user from before the start");
-    assert!(server.client("ann").allocate().is_ok(), "a user of the file");
-    assert_eq!(Client::new(server.listen, "carol", "carol").allocate(), Err(401));
-    assert_eq!(server.client("dave").allocate(), Err(401));
+    assert!(server.client("carol").log_in().is_ok(), "a user from before the start");
+    assert!(server.client("ann").log_in().is_ok(), "a user of the file");
+    assert_eq!(Client::new(server.listen, "carol", "carol").log_in(), Err(401));
+    assert_eq!(server.client("dave").log_in(), Err(401));
     admin.add("dave");
-    wait("dave logs in", || server.client("dave").allocate().is_ok());
+    wait("dave logs in", || server.client("dave").log_in().is_ok());
     // The file counts before the database.
     admin.run(&["-a", "-u", "ann", "-p", "another"]);
     admin.run(&["-d", "-u", "carol"]);
-    wait("carol is gone", || server.client("carol").allocate() == Err(401));
-    assert_eq!(Client::new(server.listen, "ann", "another").allocate(), Err(401));
-    assert!(server.client("ann").allocate().is_ok() && server.client("dave").allocate().is_ok());
+    wait("carol is gone", || server.client("carol").log_in() == Err(401));
+    assert_eq!(Client::new(server.listen, "ann", "another").log_in(), Err(401));
+    assert!(server.client("ann").log_in().is_ok() && server.client("dave").log_in().is_ok());
 
-    assert_eq!(limited(server, "north", "one").allocate(), Err(401));
+    assert_eq!(limited(server, "north", "one").log_in(), Err(401));
     admin.run(&["-s", "north"]);
-    wait("the first secret", || limited(server, "north", "one").allocate().is_ok());
+    wait("the first secret", || limited(server, "north", "one").log_in().is_ok());
     admin.run(&["-s", "south"]);
-    wait("the second secret", || limited(server, "south", "two").allocate().is_ok());
-    assert!(limited(server, "north", "three").allocate().is_ok());
-    assert_eq!(limited(server, "sout", "four").allocate(), Err(401));
+    wait("the second secret", || limited(server, "south", "two").log_in().is_ok());
+    assert!(limited(server, "north", "three").log_in().is_ok());
+    assert_eq!(limited(server, "sout", "four").log_in(), Err(401));
     admin.run(&["-X", "north"]);
-    wait("the first secret is gone", || limited(server, "north", "five").allocate() == Err(401));
-    assert!(limited(server, "south", "six").allocate().is_ok());
+    wait("the first secret is gone", || limited(server, "north", "five").log_in() == Err(401));
+    assert!(limited(server, "south", "six").log_in().is_ok());
     assert_eq!((metric(server, "users"), metric(server, "secrets")), (Some(2.0), Some(1.0)));
     assert_eq!(metric(server, &format!("up{{kind=\"{kind}\"}}")), Some(1.0));
     assert!(metric(server, "age_seconds").is_some_and(|age| age < 60.0));

@@ -23,14 +23,14 @@ fn users_come_and_go_while_allocations_relay_on() {
     server.rewrite("users", "eve:eve-secret\nann:ann-secret\n");
     assert!(server.reload().contains("configuration reloaded"), "{}", server.log());
     // The workers take it between two rounds.
-    wait("eve is let in", || server.client("eve").allocate().is_ok());
-    wait("bob is out", || server.client("bob").allocate() == Err(401));
+    wait("eve is let in", || server.client("eve").log_in().is_ok());
+    wait("bob is out", || server.client("bob").log_in() == Err(401));
     relays(&mut client, 0x4000, &peer, b"as before");
     assert_eq!(client.refresh(600), 0);
     // Who is gone keeps the allocation, and makes no other.
     server.rewrite("users", "eve:eve-secret\n");
     server.reload();
-    wait("ann is out", || server.client("ann").allocate() == Err(401));
+    wait("ann is out", || server.client("ann").log_in() == Err(401));
     relays(&mut client, 0x4000, &peer, b"and on");
     assert_eq!(client.refresh(600), 0);
 }
@@ -43,7 +43,7 @@ fn kicked_users_lose_their_allocations_at_once() {
     bob.allocate().unwrap();
     server.rewrite("users", "bob:bob-secret\n");
     server.reload();
-    wait("ann is out", || server.client("ann").allocate() == Err(401));
+    wait("ann is out", || server.client("ann").log_in() == Err(401));
     wait("ann's allocation has ended", || ann.refresh(600) == 401);
     assert_eq!(bob.refresh(600), 0);
 }
@@ -140,7 +140,7 @@ fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
     });
     let reported = server.reload();
     assert!(reported.contains("need a restart") && reported.contains("turn.listen turn.workers"), "{reported}");
-    wait("eve is let in", || server.client("eve").allocate().is_ok());
+    wait("eve is let in", || server.client("eve").log_in().is_ok());
 }
 
 /// Keys that only a start reads, each with another value than the one in force.

@@ -141,24 +141,24 @@ fn postgres_users_stay_while_the_server_is_away_or_hangs() {
     admin.add("carol");
     let server = server_of(&postgres);
     let up = || metric(&server, "up{kind=\"postgres\"}");
-    assert!(server.client("carol").allocate().is_ok());
+    assert!(server.client("carol").log_in().is_ok());
     postgres.stop();
     wait_failed(&server, "connect");
-    assert!(server.client("carol").allocate().is_ok(), "killed");
+    assert!(server.client("carol").log_in().is_ok(), "killed");
     postgres.serve();
     wait("it is back", || up() == Some(1.0));
     postgres.signal(Signal::SIGSTOP);
     wait_failed(&server, "timeout");
-    assert!(server.client("carol").allocate().is_ok(), "it hangs");
+    assert!(server.client("carol").log_in().is_ok(), "it hangs");
     postgres.signal(Signal::SIGCONT);
     wait("it answers", || up() == Some(1.0));
     assert!(postgres.sql("ALTER TABLE turn_secret RENAME TO other"));
     wait_failed(&server, "schema");
-    assert!(server.client("carol").allocate().is_ok(), "without a table");
+    assert!(server.client("carol").log_in().is_ok(), "without a table");
     assert!(postgres.sql("ALTER TABLE other RENAME TO turn_secret"));
     wait("the table is back", || up() == Some(1.0));
     admin.run(&["-d", "-u", "carol"]);
-    wait("carol is gone", || server.client("carol").allocate() == Err(401));
+    wait("carol is gone", || server.client("carol").log_in() == Err(401));
 }
 
 /// A start without the server; then rows of nonsense, which coturn's schema allows and others.
@@ -176,7 +176,7 @@ fn postgres_rows_with_nonsense_are_counted() {
             ('truetick', 'carol', '775c26a20cdaa46e5b2494ac61cbea3b');
          INSERT INTO turn_secret VALUES ('truetick', ''), ('truetick', 'north');",
     ));
-    wait("carol logs in", || server.client("carol").allocate().is_ok());
+    wait("carol logs in", || server.client("carol").log_in().is_ok());
     for (reason, count) in [
         ("name_missing", 2.0),
         ("name_too_long", 1.0),

@@ -104,24 +104,24 @@ fn redis_users_stay_while_the_server_is_away_or_hangs() {
     admin.add("carol");
     let server = redis.server();
     let up = || metric(&server, "up{kind=\"redis\"}");
-    assert!(server.client("carol").allocate().is_ok());
+    assert!(server.client("carol").log_in().is_ok());
     redis.kill();
     wait_failed(&server, "connect");
-    assert!(server.client("carol").allocate().is_ok(), "killed");
+    assert!(server.client("carol").log_in().is_ok(), "killed");
     redis.restart();
     wait("it is back", || up() == Some(1.0));
     redis.signal(Signal::SIGSTOP);
     wait_failed(&server, "timeout");
-    assert!(server.client("carol").allocate().is_ok(), "it hangs");
+    assert!(server.client("carol").log_in().is_ok(), "it hangs");
     redis.signal(Signal::SIGCONT);
     wait("it answers", || up() == Some(1.0));
     redis.ask(&["SET", "turn/realm/truetick/secret", "no set"]);
     wait_failed(&server, "schema");
-    assert!(server.client("carol").allocate().is_ok(), "a key of another type");
+    assert!(server.client("carol").log_in().is_ok(), "a key of another type");
     redis.ask(&["DEL", "turn/realm/truetick/secret"]);
     wait("the key is gone", || up() == Some(1.0));
     admin.run(&["-d", "-u", "carol"]);
-    wait("carol is gone", || server.client("carol").allocate() == Err(401));
+    wait("carol is gone", || server.client("carol").log_in() == Err(401));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn sqlite_peers_and_options_of_the_realm_count() {
     let server = Operated::start_in(folder, &[]);
     let mut client = server.client("carol");
     client.allocate().unwrap();
-    assert_eq!(server.client("carol").allocate(), Err(486), "user-quota of the realm");
+    assert_eq!(server.client("carol").log_in(), Err(486), "user-quota of the realm");
     let mut permit = |peer: &str| client.permit(SocketAddr::new(peer.parse().unwrap(), 9));
     let codes = ["11.0.0.6", "11.0.0.7", "10.0.0.1", "10.0.0.2", "12.0.0.1"].map(&mut permit);
     assert_eq!(codes, [403, 0, 0, 403, 0]);
@@ -92,9 +92,9 @@ fn sqlite_users_stay_while_the_file_is_away() {
     let Some(_) = require_sqlite3() else { return };
     let server = Operated::start_in(folder, &[]);
     wait_failed(&server, "connect");
-    assert!(server.client("ann").allocate().is_ok(), "a start without a database has the users of the file");
+    assert!(server.client("ann").log_in().is_ok(), "a start without a database has the users of the file");
     admin.add("carol");
-    wait("carol logs in", || server.client("carol").allocate().is_ok());
+    wait("carol logs in", || server.client("carol").log_in().is_ok());
     server.wait_log("the database is back", 1);
     let aside = file.with_extension("aside");
     for (kind, damage) in [
@@ -107,12 +107,12 @@ fn sqlite_users_stay_while_the_file_is_away() {
         damage(&file);
         wait_failed(&server, kind);
         wait(kind, || up() == Some(0.0));
-        assert!(server.client("carol").allocate().is_ok(), "{kind}: the last users stay");
+        assert!(server.client("carol").log_in().is_ok(), "{kind}: the last users stay");
         fs::rename(&aside, &file).unwrap();
         wait("it is back", || up() == Some(1.0));
     }
     admin.run(&["-d", "-u", "carol"]);
-    wait("carol is gone", || server.client("carol").allocate() == Err(401));
+    wait("carol is gone", || server.client("carol").log_in() == Err(401));
     assert_eq!(server.log().matches("the database cannot be read").count(), 4, "one record each: {}", server.log());
 }
 
@@ -146,7 +146,7 @@ fn sqlite_users_stay_while_another_program_has_locked_the_file() {
     let server = Operated::start_in(folder, &[]);
     let lock = Lock::new(&file);
     wait_failed(&server, "busy");
-    assert!(server.client("carol").allocate().is_ok());
+    assert!(server.client("carol").log_in().is_ok());
     // No client waits for the lock: a relay works meanwhile.
     let (mut client, peer) = (server.client("carol"), peer());
     client.allocate().unwrap();
@@ -154,7 +154,7 @@ fn sqlite_users_stay_while_another_program_has_locked_the_file() {
     crate::operators::operated::relays(&mut client, 0x4000, &peer, b"while it is locked");
     drop(lock);
     admin.add("dave");
-    wait("dave logs in", || server.client("dave").allocate().is_ok());
+    wait("dave logs in", || server.client("dave").log_in().is_ok());
 }
 
 #[test]
@@ -165,8 +165,7 @@ fn sqlite_logins_can_be_users_or_secrets_only() {
         admin.add("carol");
         admin.run(&["-s", "north"]);
         let server = Operated::start_in(folder, &[]);
-        let codes =
-            (server.client("carol").allocate().map(drop), super::limited(&server, "north", "x").allocate().map(drop));
+        let codes = (server.client("carol").log_in(), super::limited(&server, "north", "x").log_in());
         assert_eq!(codes, (user, secret), "{logins}");
     }
 }
