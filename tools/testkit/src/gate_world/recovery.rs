@@ -149,7 +149,12 @@ impl World<'_> {
         if reports > self.recorded.len() {
             return Err((7, format!("{reports} reports for {}", self.recorded.len())));
         }
-        self.recorded.truncate(reports);
+        for lost in self.recorded.drain(reports..) {
+            // The gate does not reserve for an order of which it knows from a report alone.
+            if let Some(account) = lost.unknown_of {
+                self.unsure[usize::from(account)] = true;
+            }
+        }
         self.keep_scope_cancels(scope_cancels, power)?;
         self.judged = judged;
         self.forget_reports();
@@ -159,8 +164,8 @@ impl World<'_> {
     /// Reports whose records are gone are not applied.
     fn forget_reports(&mut self) {
         self.venue.sent.iter_mut().for_each(|sent| sent.is_applied = false);
-        for index in self.recorded.iter().flatten() {
-            self.venue.sent[*index].is_applied = true;
+        for index in self.recorded.iter().filter_map(|report| report.sent) {
+            self.venue.sent[index].is_applied = true;
         }
         self.moved.clear();
         let applied = || self.venue.sent.iter().filter(|sent| sent.is_applied);

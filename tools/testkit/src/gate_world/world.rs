@@ -91,6 +91,15 @@ pub(super) struct Seen {
     pub(super) is_recorded: bool,
 }
 
+/// A report whose outcome was recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedReport {
+    /// The place of the report if it counts as applied.
+    pub(super) sent: Option<usize>,
+    /// The account, if the gate did not know the order.
+    pub(super) unknown_of: Option<u16>,
+}
+
 pub(super) struct World<'a> {
     pub(super) script: &'a Script,
     pub(super) now: u64,
@@ -119,8 +128,8 @@ pub(super) struct World<'a> {
     /// A kill that comes while the sender writes, or while the gate evaluates.
     pub(super) kill_within: Option<((usize, usize), u64)>,
     pub(super) last_sync: u64,
-    /// Reports that were recorded, in order: their place if they count as applied.
-    pub(super) recorded: Vec<Option<usize>>,
+    /// Reports that were recorded, in order.
+    pub(super) recorded: Vec<RecordedReport>,
     /// Cancels of scopes, in order.
     pub(super) scope_cancels: Vec<ScopeCancel>,
     pub(super) seen: BTreeMap<u64, Seen>,
@@ -365,7 +374,8 @@ impl<'a> World<'a> {
         } else if let Some(index) = index {
             self.later(15 * MS, Event::Deliver(index));
         }
-        self.recorded.push(settled);
+        let unknown_of = matches!(outcome, Became::Adopted | Became::UnknownFill).then_some(report.account);
+        self.recorded.push(RecordedReport { sent: settled, unknown_of });
         let result = self.moved_once(index, report, has_moved);
         self.check(result);
         self.after_input();
