@@ -147,8 +147,10 @@ impl Client {
     /// The code of an error response.
     pub fn log_in(&mut self) -> Result<(), u16> {
         self.allocate()?;
-        assert_eq!(self.refresh(0), 0);
-        Ok(())
+        match self.refresh(0) {
+            0 => Ok(()),
+            code => Err(code),
+        }
     }
 
     /// Allocates with these attributes and REQUESTED-TRANSPORT.
