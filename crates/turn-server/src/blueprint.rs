@@ -62,7 +62,6 @@ pub(crate) struct Blueprint {
     /// The addresses of this host that the workers know. Locked while new peer rules are made and sent, so that the last
     /// ones that are sent are the newest.
     host: Mutex<host::Ranges>,
-    engine: EngineConfig,
     pub(crate) relay_pool: Arc<RelayPool>,
     pools: Pools,
     pub(crate) stream_plan: StreamPlan,
@@ -80,21 +79,6 @@ pub(crate) struct Blueprint {
 
 impl Blueprint {
     pub(crate) fn new(config: &TurnConfig, listen: &[SocketAddr], handshakes: HandshakePool) -> anyhow::Result<Self> {
-        let mut engine = EngineConfig::new(&config.realm);
-        engine.channel_numbers = config.channel_numbers;
-        engine.password_algorithms = config.password_algorithms;
-        engine.software.clone_from(&config.software);
-        engine.fingerprint = config.fingerprint;
-        engine.lifetime_default_s = config.lifetime_s;
-        engine.lifetime_max_s = config.lifetime_max_s;
-        engine.nonce_lifetime_s = config.nonce_lifetime_s;
-        engine.hairpin = config.hairpin;
-        engine.expiry_check = config.expiry_check;
-        engine.lapsed_permissions = config.lapsed_permissions;
-        engine.icmp_indications = config.icmp_indications;
-        engine.removed_users = config.removed_users;
-        // Only records name the peers.
-        engine.peer_lists = if config.cdr.is_some() { PeerLists::Kept } else { PeerLists::Omitted };
         let nonce_key = random()?;
         let plan = relay_plan(config)?;
         let pools = pools(config, &plan);
@@ -105,7 +89,6 @@ impl Blueprint {
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key, &shared)?),
             listen: listen.to_vec(),
             host: Mutex::new(host::read()?),
-            engine,
             shared,
             relay_pool: Arc::new(RelayPool::new(plan)),
             pools,
@@ -199,6 +182,27 @@ impl Blueprint {
 impl fmt::Debug for Blueprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blueprint").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}
+
+/// Returns the engine's configuration, without peer rules.
+fn engine_config(config: &TurnConfig) -> EngineConfig {
+    EngineConfig {
+        channel_numbers: config.channel_numbers,
+        password_algorithms: config.password_algorithms,
+        software: config.software.clone(),
+        fingerprint: config.fingerprint,
+        lifetime_default_s: config.lifetime_s,
+        lifetime_max_s: config.lifetime_max_s,
+        nonce_lifetime_s: config.nonce_lifetime_s,
+        hairpin: config.hairpin,
+        expiry_check: config.expiry_check,
+        lapsed_permissions: config.lapsed_permissions,
+        icmp_indications: config.icmp_indications,
+        removed_users: config.removed_users,
+        // Only records name the peers.
+        peer_lists: if config.cdr.is_some() { PeerLists::Kept } else { PeerLists::Omitted },
+        ..EngineConfig::new(&config.realm)
     }
 }
 

@@ -10,10 +10,13 @@ use tokio::sync::oneshot;
 use tt_model::{Nanos, Transport};
 use tt_net::Waker;
 use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply, ReplyFuture};
+use tt_turn::config::Config as EngineConfig;
 use tt_turn::credential::{Secrets, UserPart};
 use tt_turn::event::EndReason;
 use tt_turn::policy::PeerPolicy;
 use tt_turn::{LiveAllocation as EngineAllocation, Server};
+
+use crate::section::AllocationCaps;
 
 /// Length of a worker's command queue.
 pub(crate) const COMMANDS_MAX: usize = 16;
@@ -22,6 +25,15 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A command that a worker executes with its engine.
 pub(crate) struct WorkerCommand(Box<Command>);
+
+/// What a reload replaces in the engine of a worker; the users come before.
+pub(crate) struct EngineReload {
+    /// Without peer rules.
+    pub(crate) config: EngineConfig,
+    pub(crate) caps: AllocationCaps,
+    pub(crate) secrets: Secrets,
+    pub(crate) policy: PeerPolicy,
+}
 
 /// What a reload has replaced in a worker.
 pub(crate) struct Retired(#[expect(dead_code, reason = "it is only freed")] Box<dyn Send>);
@@ -44,10 +56,13 @@ impl WorkerCommand {
         })
     }
 
-    /// Replaces users, secrets and peer rules, and sends `retired` what was replaced: to free it takes longer than a worker
-    /// may pause.
-    pub(crate) fn reload(secrets: Secrets, policy: PeerPolicy, retired: Sender<Retired>) -> Self {
+    /// Replaces what `next` contains, and sends `retired` what was replaced: to free it takes longer than a worker may
+    /// pause.
+    pub(crate) fn reload(next: EngineReload, retired: Sender<Retired>) -> Self {
         Self::new(move |server, now| {
+            let EngineReload { config, caps, secrets, policy } = next;
+            server.replace_config(config);
+            server.set_allocation_caps(caps.permissions, caps.channels);
             // Without a receiver the worker frees it.
             let _ = retired.send(Retired(Box::new(server.replace_secrets(now, &secrets))));
             server.replace_policy(policy);

@@ -121,7 +121,8 @@ impl Running {
         &self.status.realm
     }
 
-    /// Applies the users, secrets and peer rules of `config`, and nothing else of it, to every worker or to none.
+    /// Applies these parts of `config` to every worker or to none: users, secrets, peer rules, lifetimes, the limits of one
+    /// allocation, and how requests are answered. Live allocations continue.
     ///
     /// # Errors
     /// A system call failed; the old ones stay in force.

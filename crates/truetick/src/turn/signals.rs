@@ -28,6 +28,20 @@ const RELOADED: &[&str] = &[
     "allow_own_host",
     "nat64_prefix",
     "drain_timeout_s",
+    "lifetime_s",
+    "lifetime_max_s",
+    "nonce_lifetime_s",
+    "strict_expiry",
+    "strict_permissions",
+    "kick_removed_users",
+    "password_algorithms",
+    "rfc5766_channel_numbers",
+    "hairpin",
+    "icmp_indications",
+    "software",
+    "fingerprint_always",
+    "quotas.permissions_per_allocation",
+    "quotas.channels_per_allocation",
 ];
 
 /// Handles signals to a running server, and knows where its configuration comes from.
@@ -123,20 +137,23 @@ impl SignalLoop<'_> {
 
     fn ignored(&self, config: &Config) -> anyhow::Result<Vec<String>> {
         let table = |config: &Config| -> anyhow::Result<toml::Table> { Ok(config.to_toml()?.parse()?) };
-        let (old, new) = (table(self.started)?, table(config)?);
         let mut keys = Vec::new();
-        for (section, was) in &old {
-            let Some((was, is)) = was.as_table().zip(new.get(section).and_then(toml::Value::as_table)) else {
-                continue;
-            };
-            let all = was.keys().chain(is.keys().filter(|key| !was.contains_key(*key)));
-            let needs_restart = |key: &&String| !(section == "turn" && RELOADED.contains(&key.as_str()));
-            keys.extend(
-                all.filter(|key| was.get(*key) != is.get(*key))
-                    .filter(needs_restart)
-                    .map(|key| format!("{section}.{key}")),
-            );
-        }
+        add_changed("", &table(self.started)?, &table(config)?, &mut keys);
+        keys.retain(|key| key.strip_prefix("turn.").is_none_or(|key| !RELOADED.contains(&key)));
         Ok(keys)
+    }
+}
+
+/// Adds the dotted names of the keys that differ, each after `prefix`.
+fn add_changed(prefix: &str, was: &toml::Table, is: &toml::Table, keys: &mut Vec<String>) {
+    let empty = toml::Table::new();
+    let table = |value: Option<&toml::Value>| value.map_or(Some(empty.clone()), |value| value.as_table().cloned());
+    for key in was.keys().chain(is.keys().filter(|key| !was.contains_key(*key))) {
+        let (before, after) = (was.get(key), is.get(key));
+        match (table(before), table(after)) {
+            (Some(before), Some(after)) => add_changed(&format!("{prefix}{key}."), &before, &after, keys),
+            _ if before != after => keys.push(format!("{prefix}{key}")),
+            _ => {}
+        }
     }
 }

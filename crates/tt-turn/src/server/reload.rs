@@ -1,4 +1,4 @@
-//! Replacement of the peer policy, of bans and of alternate servers, end of all allocations, events.
+//! Replacement of the configuration, of the peer policy, of bans and of alternate servers, end of all allocations, events.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -8,12 +8,34 @@ use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use super::Server;
 use crate::bans::Bans;
+use crate::config::Config;
 use crate::event::{AllocationEvent, EndReason, RejectedRequest};
 use crate::flow::canonical;
 use crate::policy::PeerPolicy;
 use crate::relay::RelayId;
 
 impl Server {
+    /// Replaces the configuration, but for `realm`, `peer_policy`, `peer_lists` and `dont_fragment`, which stay. Replace the
+    /// secrets next: nonces and the end of removed users follow the configuration from then on.
+    ///
+    /// Allocations stay with the lifetimes that they have; a refresh takes the new ones.
+    pub fn replace_config(&mut self, config: Config) {
+        let before = &mut self.config;
+        *before = Config {
+            realm: core::mem::take(&mut before.realm),
+            peer_policy: core::mem::take(&mut before.peer_policy),
+            peer_lists: before.peer_lists,
+            dont_fragment: before.dont_fragment,
+            ..config
+        };
+    }
+
+    /// Sets the permissions and the channels of one allocation. An allocation that has more keeps them.
+    pub fn set_allocation_caps(&mut self, permissions: u32, channels: u32) {
+        self.capacity.permissions_per_allocation = permissions;
+        self.capacity.channels_per_allocation = channels;
+    }
+
     /// Replaces the peer policy. Walks the permissions, and allocates memory.
     ///
     /// A permission whose peer is denied now ends at once, and its channels relay nothing. Rules that stay keep their

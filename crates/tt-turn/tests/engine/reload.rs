@@ -1,5 +1,6 @@
 //! Secrets replaced while allocations live, and the list of live allocations.
 
+use tt_turn::config::{Config, Hairpin};
 use tt_turn::credential::Secrets;
 
 use super::wire::{self, ALLOCATE, NONCE, REFRESH};
@@ -40,6 +41,32 @@ fn a_removed_user_relays_and_refreshes_on() {
     assert_eq!(world.server.allocations(), 1);
     world.run_s(599);
     assert_eq!(world.server.allocations(), 0);
+}
+
+#[test]
+fn a_new_configuration_counts_for_the_next_requests_and_ends_nothing() {
+    let mut world = World::new();
+    let (ann, new, peer) = (addr("192.0.2.1:1"), addr("192.0.2.2:1"), addr("8.8.8.8:53"));
+    let (relay, _) = world.allocate(ann);
+    for peer in ["8.8.8.1:1", "8.8.8.2:1", "8.8.8.8:53"] {
+        assert_eq!(world.permit(ann, addr(peer)), 0);
+    }
+    let mut config = Config::new("another realm");
+    (config.lifetime_default_s, config.lifetime_max_s) = (60, 90);
+    config.hairpin = Hairpin::Denied;
+    world.server.replace_config(config);
+    world.server.set_allocation_caps(2, 2);
+
+    let reply = world.ask_as("alice", new, ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
+    assert_eq!((reply.code(), reply.lifetime()), (0, Some(60)), "in the realm of before");
+    let asks = |seconds: u32| vec![(wire::LIFETIME, seconds.to_be_bytes().to_vec())];
+    assert_eq!(world.ask_as("alice", new, REFRESH, &asks(900)).lifetime(), Some(90));
+    assert_eq!(world.permit(ann, addr("8.8.8.3:1")), 508, "it has more than it may have");
+    let payload = b"on it goes".to_vec();
+    assert_eq!(world.send(ann, peer, &payload), Out::ToPeer { relay, peer, payload });
+    assert_eq!(world.permit(ann, addr("10.0.0.1:1")), 403, "the peer policy of before");
+    world.run_s(90);
+    assert_eq!(world.server.allocations(), 1, "the first one has the lifetime of before");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Changes while the server runs: new users, secrets and peer rules, and a new engine after a panic.
+//! Changes while the server runs: new users, secrets, peer rules and limits, and a new engine after a panic.
 
 use std::net::IpAddr;
 use std::sync::mpsc::{Sender, channel};
@@ -12,13 +12,13 @@ use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Shared;
 use tt_turn::{Server, WorkerId};
 
-use crate::commands::{Retired, WorkerCommand, WorkerHandle};
+use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::credentials::Users;
 use crate::worker::Parts;
 
 use super::external::Origins;
-use super::{Blueprint, host, random};
+use super::{Blueprint, engine_config, host, random};
 
 /// How long a reload waits for the workers to replace the users.
 const RETIRED_WITHIN: Duration = Duration::from_secs(2);
@@ -92,7 +92,7 @@ impl Blueprint {
     /// Creates an engine with the current users, secrets and peer rules.
     pub(crate) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
         let in_force = self.in_force.load();
-        let mut engine = self.engine.clone();
+        let mut engine = engine_config(&in_force.config);
         engine.peer_policy = self.policy(&in_force.config, &host::read()?);
         // The kernel spreads clients unevenly, so every worker has room for all allocations, for what each is
         // guaranteed, and for everything in the pools.
@@ -111,7 +111,7 @@ impl Blueprint {
         Ok(server)
     }
 
-    /// Applies the users, secrets and peer rules of `config` to every worker or to none.
+    /// Applies what [`Running::reload`](crate::Running::reload) names of `config` to every worker or to none.
     ///
     /// The users are replaced in parts, so that the old and the new ones are not in memory together.
     ///
@@ -157,8 +157,15 @@ impl Blueprint {
         let deadline = Instant::now() + RETIRED_WITHIN;
         let before = self.in_force.swap(Arc::new(next.clone()));
         send_and_free(handles, deadline, |worker, retired| {
-            let (secrets, policy) = (next.secrets.with_seed(seeds[worker]), self.policy(&next.config, &known));
-            WorkerCommand::reload(secrets, policy, retired)
+            WorkerCommand::reload(
+                EngineReload {
+                    config: engine_config(&next.config),
+                    caps: next.config.caps,
+                    secrets: next.secrets.with_seed(seeds[worker]),
+                    policy: self.policy(&next.config, &known),
+                },
+                retired,
+            )
         });
         drop((known, before));
         heap::trim();

@@ -1,4 +1,4 @@
-//! SIGHUP: users, secrets and peer rules, without a drop, all of it or nothing.
+//! SIGHUP: users, secrets, peer rules and limits, without a drop, all of it or nothing.
 
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+
+use testkit::turn_client::{Client, FINGERPRINT, LIFETIME, REFRESH, SOFTWARE};
 
 use super::operated::{Operated, peer, relays, wait};
 use crate::certificates::Certificates;
@@ -143,8 +145,71 @@ fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
     wait("eve is let in", || server.client("eve").log_in().is_ok());
 }
 
+/// Keys that a reload applies, each alone, and what a client notices then. Without the key the answer differs.
+type Noticed = fn(&Operated, &mut Client) -> bool;
+const APPLIED: [(&str, Noticed); 9] = [
+    ("software = \"Relay 19\"", |_, live| live.binding_response().bytes(SOFTWARE) == Some(b"Relay 19")),
+    ("fingerprint_always = true", |_, live| live.binding_response().bytes(FINGERPRINT).is_some()),
+    ("lifetime_s = 601", |_, live| refreshed_s(live, 30) == 601),
+    ("lifetime_max_s = 3601", |_, live| refreshed_s(live, 9_999) == 3_601),
+    ("rfc5766_channel_numbers = true", |server, _| {
+        let mut client = server.client("ann");
+        client.allocate().unwrap();
+        let code = client.bind_channel(0x5000, "127.0.0.3:9".parse().unwrap());
+        client.refresh(0);
+        code == 0
+    }),
+    ("hairpin = false", |server, _| {
+        let mut clients = [server.client("ann"), server.client("bob")];
+        let relayed = clients.each_mut().map(|client| client.allocate().unwrap());
+        let code = clients[0].bind_channel(0x4000, relayed[1]);
+        clients.iter_mut().for_each(|client| assert_eq!(client.refresh(0), 0));
+        code == 403
+    }),
+    ("quotas = { permissions_per_allocation = 2 }", |server, _| {
+        let mut client = server.client("ann");
+        client.allocate().unwrap();
+        let codes = ["127.0.0.4:1", "127.0.0.5:1", "127.0.0.6:1"].map(|peer| client.permit(peer.parse().unwrap()));
+        client.refresh(0);
+        codes == [0, 0, 508]
+    }),
+    ("quotas = { channels_per_allocation = 1 }", |server, _| {
+        let mut client = server.client("ann");
+        client.allocate().unwrap();
+        let codes = [1, 2].map(|n| client.bind_channel(0x4000 + n, format!("127.0.0.7:{n}").parse().unwrap()));
+        client.refresh(0);
+        codes == [0, 508]
+    }),
+    ("password_algorithms = \"sha256\"", |server, _| server.client("ann").allocate() == Err(401)),
+];
+
+/// The lifetime that a Refresh for `asked_s` is granted.
+fn refreshed_s(client: &mut Client, asked_s: u32) -> u32 {
+    let answer = client.request(REFRESH, vec![(LIFETIME, asked_s.to_be_bytes().to_vec())]);
+    u32::from_be_bytes(answer.bytes(LIFETIME).unwrap().try_into().unwrap())
+}
+
+#[test]
+fn how_requests_are_answered_changes_with_a_reload_and_changes_back() {
+    let server = Operated::start(KEYS, &[]);
+    let (mut live, peer) = (server.client("ann"), peer());
+    live.allocate().unwrap();
+    assert_eq!(live.bind_channel(0x4000, peer.local_addr().unwrap()), 0);
+    for (line, is_noticed) in APPLIED {
+        assert!(!is_noticed(&server, &mut live), "{line} before");
+        server.edit(|text| text.replace("workers = 2\n", &format!("workers = 2\n{line}\n")));
+        let reported = server.reload();
+        assert!(reported.contains("configuration reloaded") && !reported.contains("restart"), "{line}: {reported}");
+        assert!(is_noticed(&server, &mut live), "{line}");
+        relays(&mut live, 0x4000, &peer, b"through it all");
+        server.edit(|text| text.replace(&format!("{line}\n"), ""));
+        server.reload();
+        assert!(!is_noticed(&server, &mut live), "{line} after");
+    }
+}
+
 /// Keys that only a start reads, each with another value than the one in force.
-const RESTART_ONLY: [(&str, &str); 22] = [
+const RESTART_ONLY: [(&str, &str); 14] = [
     ("no_tcp = true", "turn.no_tcp"),
     ("listen_tcp = [\"127.0.0.1:0\"]", "turn.listen_tcp"),
     ("proxy_protocol_from = [\"127.0.0.9\"]", "turn.proxy_protocol_from"),
@@ -153,20 +218,12 @@ const RESTART_ONLY: [(&str, &str); 22] = [
     ("relay_ip = [\"127.0.0.1\"]", "turn.relay_ip"),
     ("external_ip = [\"127.0.0.9\"]", "turn.external_ip"),
     ("relay_ports = \"49200-49300\"", "turn.relay_ports"),
-    ("password_algorithms = \"md5\"", "turn.password_algorithms"),
     ("allocations_max = 7", "turn.allocations_max"),
-    ("rfc5766_channel_numbers = true", "turn.rfc5766_channel_numbers"),
-    ("software = \"Relay 19\"", "turn.software"),
-    ("fingerprint_always = true", "turn.fingerprint_always"),
-    ("lifetime_s = 601", "turn.lifetime_s"),
-    ("lifetime_max_s = 3601", "turn.lifetime_max_s"),
-    ("nonce_lifetime_s = 300", "turn.nonce_lifetime_s"),
-    ("hairpin = false", "turn.hairpin"),
     ("busy_poll_us = 1", "turn.busy_poll_us"),
     ("dscp_allow = \"0,8\"", "turn.dscp_allow"),
-    ("quotas = { user_allocations = 1 }", "turn.quotas"),
-    ("streams = { idle_s = 7 }", "turn.streams"),
-    ("streams = { handshake_s = 7 }", "turn.streams"),
+    ("quotas = { user_allocations = 1 }", "turn.quotas.user_allocations"),
+    ("streams = { idle_s = 7 }", "turn.streams.idle_s"),
+    ("streams = { handshake_s = 7 }", "turn.streams.handshake_s"),
 ];
 
 #[test]
