@@ -43,12 +43,14 @@ fn exposition(shared: &Shared) -> String {
         text.database(&database());
     }
     if let Some(market) = &shared.state.market {
-        text.market(&market());
         let help = "1 if the market data come from the built-in simulator.";
         text.single("truetick_market_simulated", "gauge", help, f64::from(shared.state.simulated));
+        text.is_simulated = shared.state.simulated;
+        text.market(&market());
         if let Some(streams) = &shared.state.market_streams {
             text.market_streams(&streams.counts(), shared.readers.load(Relaxed));
         }
+        text.is_simulated = false;
     }
     if let Some(risk) = &shared.state.risk {
         text.risk(&risk());
@@ -56,26 +58,33 @@ fn exposition(shared: &Shared) -> String {
     if let Some(gate) = &shared.state.gate {
         text.modes(&gate.modes());
     }
-    text.0
+    text.text
 }
 
 /// Text under construction: each family is written at once, as the format demands.
 #[derive(Default)]
-pub(crate) struct Exposition(String);
+pub(crate) struct Exposition {
+    text: String,
+    /// Whether the samples to come have the label `simulated`.
+    is_simulated: bool,
+}
 
 impl Exposition {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        self.0.push_str(name);
-        for (index, (label, text)) in labels.iter().enumerate() {
+        self.text.push_str(name);
+        let simulated = self.is_simulated.then_some(&("simulated", "true"));
+        let mut separator = '{';
+        for (label, text) in labels.iter().chain(simulated) {
             let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = write!(self.0, "{}{label}=\"{escaped}\"", if index == 0 { '{' } else { ',' });
+            let _ = write!(self.text, "{separator}{label}=\"{escaped}\"");
+            separator = ',';
         }
-        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        let _ = writeln!(self.text, "{} {value}", if separator == '{' { "" } else { "}" });
     }
 
     fn single(&mut self, name: &str, kind: &str, help: &str, value: f64) {

@@ -400,17 +400,27 @@ fn an_address_in_use_is_named() {
 #[test]
 fn simulated_market_data_are_labelled() {
     let market: Reading<MarketStatus> = Arc::new(|| MarketStatus {
-        ledger: Accounting::new("frames", 0, vec![], vec![]),
+        ledger: Accounting::new("frames", 5, vec![Count { name: "applied", count: 5 }], vec![]),
         stages: Stages { one_in: 8, stages: vec![], pass: None, buckets: vec![] },
         feeds: vec![],
         books: vec![],
         ingest: vec![],
     });
     for simulated in [true, false] {
-        let running = start_with(State { market: Some(Arc::clone(&market)), simulated, ..State::default() });
+        let (market, turn): (_, Reading<TurnStatus>) = (Some(Arc::clone(&market)), Arc::new(turn));
+        let running = start_with(State { market, turn: Some(turn), simulated, ..State::default() });
         assert_eq!(json(&running, "/api/v1/market/status")["simulated"], simulated);
         let metric = format!("\ntruetick_market_simulated {}\n", u8::from(simulated));
-        assert!(get(&running, "/metrics").body.contains(&metric));
+        let text = get(&running, "/metrics").body;
+        assert!(text.contains(&metric), "{text}");
+        // The label is on every other series of the market, and on nothing else.
+        let label = "simulated=\"true\"";
+        let series: Vec<_> = samples(&text).into_iter().map(|(series, _)| series).collect();
+        assert!(series.iter().any(|series| series.starts_with("truetick_turn_")), "{series:?}");
+        let market = series.iter().filter(|series| series.starts_with("truetick_market_frames_"));
+        assert!(market.clone().count() >= 2 && market.clone().all(|of| of.contains(label) == simulated), "{series:?}");
+        let others = series.iter().filter(|series| !series.starts_with("truetick_market_frames_"));
+        assert!(others.clone().all(|series| !series.contains(label)), "{series:?}");
         live_until(&running, |text| text.contains(&format!("\"simulated\":{simulated}")));
         running.stop();
     }

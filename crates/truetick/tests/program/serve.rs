@@ -241,7 +241,7 @@ fn metrics_move_and_name_no_user_and_no_address() {
     let served = Served::start(&["--fault-every", "0"]);
     let first = served.get("/metrics");
     assert!(first.head.contains("content-type: text/plain; version=0.0.4"), "{}", first.head);
-    let frames = |text: &str| samples(text)["truetick_market_frames_in_total"];
+    let frames = |text: &str| samples(text)["truetick_market_frames_in_total{simulated=\"true\"}"];
     let before = frames(&first.body);
     served.wait("/api/v1/market/drops", |drops| drops["in"].as_f64() > Some(before));
     let text = served.get("/metrics").body;
