@@ -70,7 +70,7 @@ fn everything(shared: &Shared) -> Snapshot {
         risk: read(shared.state.risk.as_ref(), &shared.latest.failed[2]),
         gate: shared.state.gate.as_ref().map(|gate| {
             let has_token = shared.state.token.is_some();
-            GateSnapshot { modes: gate.modes(), has_token }
+            GateSnapshot { modes: gate.modes(), limits_version: gate.limits_version(), has_token }
         }),
         incidents: Vec::new(),
         has_token: shared.state.token.is_some(),

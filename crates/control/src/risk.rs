@@ -14,6 +14,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/api/v1/risk/verdicts", get(verdicts))
         .route("/api/v1/risk/limits", get(limits))
+        .route("/api/v1/risk/levels", get(levels))
         .route("/api/v1/risk/reasons", get(reasons))
         .route("/api/v1/risk/stages", get(stages))
 }
@@ -26,6 +27,10 @@ async fn verdicts(app: App) -> Response {
 
 async fn limits(app: App) -> Response {
     app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| json_of(&risk().limits))
+}
+
+async fn levels(app: App) -> Response {
+    app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| json_of(&risk().levels))
 }
 
 async fn reasons(app: App) -> Response {

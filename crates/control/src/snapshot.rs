@@ -38,6 +38,8 @@ pub(crate) struct Snapshot {
 pub(crate) struct GateSnapshot {
     /// Every scope that is not active.
     pub(crate) modes: Vec<ModeRow>,
+    /// Version of the limits in force; `null` before the gate runs.
+    pub(crate) limits_version: Option<u32>,
     /// Whether an API token is configured: without one, control is rejected.
     pub(crate) has_token: bool,
 }

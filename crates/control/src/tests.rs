@@ -312,6 +312,10 @@ impl GateAdmin for SilentGate {
         Ok(ModeChange { scope, mode: known, before, acknowledged: false, silent, senders: 2, waited_us: 10_001 })
     }
 
+    fn limits_version(&self) -> Option<u32> {
+        Some(3)
+    }
+
     fn limits(&self) -> Option<LimitsText> {
         Some(LimitsText { version: 3, sha256: "ab".into(), text: "old".into() })
     }
@@ -370,7 +374,7 @@ fn the_gate_is_controlled_with_the_token_only() {
     // The page shows the modes, and knows whether it can change them.
     let live = |running: &Running| live_until(running, |text| text.matches("\ndata: ").count() >= 2);
     let text = live(&running);
-    let expected = r#""gate":{"modes":[{"scope":"account:7","mode":"kill"}],"has_token":true}"#;
+    let expected = r#""gate":{"modes":[{"scope":"account:7","mode":"kill"}],"limits_version":3,"has_token":true}"#;
     assert!(text.contains(expected), "{text}");
     let (status, body) = post(&running, right, "limits-file", "application/toml", "new");
     assert_eq!((status, body.as_str()), (200, r#"{"version":4,"sha256":"cd","text":"new"}"#));

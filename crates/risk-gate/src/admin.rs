@@ -151,6 +151,10 @@ impl GateAdmin for Admin {
         Ok(scopes.change((switch, mode), acknowledged))
     }
 
+    fn limits_version(&self) -> Option<u32> {
+        Some(self.control.switches().limits_version())
+    }
+
     fn limits(&self) -> Option<LimitsText> {
         let limits = self.control.limits()?;
         Some(limits_text(&limits, self.control.switches().limits_version()))

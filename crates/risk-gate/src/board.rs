@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tt_meter::{Histogram, Stages};
 use tt_model::{Breach, Decimal, InstrumentId, OrderIntent, OrderSide, Price, Qty, Verdict};
+use tt_risk::tree::Node;
 use tt_risk::{Exposure, Limits};
 use tt_sync::seqlock::{self, Reader, TableReader, TableWriter, Writer};
 
+use crate::levels::{Levels, LevelsWriter, levels};
 use crate::limits_file::LimitsFile;
 use crate::quote::Quote;
 
@@ -274,6 +276,7 @@ pub struct Board {
     pushes: Reader<2>,
     verdicts: TableReader<VERDICT_WORDS>,
     account_statuses: TableReader<STATUS_WORDS>,
+    pub(crate) levels: Levels,
     timings: Arc<Mutex<Timings>>,
 }
 
@@ -283,11 +286,18 @@ pub(crate) struct BoardWriter {
     tally: Writer<TALLY_WORDS>,
     verdicts: TableWriter<VERDICT_WORDS>,
     account_statuses: TableWriter<STATUS_WORDS>,
+    levels: LevelsWriter,
     timings: Arc<Mutex<Timings>>,
 }
 
 /// Creates the gate's side, the intent sender's side (pushes, and pushes into a full ring), and the readers' side.
-pub(crate) fn board(rows: Vec<BoardRow>, ring_slots: usize, sample_one_in: u32) -> (BoardWriter, Writer<2>, Board) {
+pub(crate) fn board(
+    rows: Vec<BoardRow>,
+    limits: Option<&LimitsFile>,
+    ring_slots: usize,
+    sample_one_in: u32,
+) -> (BoardWriter, Writer<2>, Board) {
+    let (levels_writer, levels) = levels(rows.iter().map(|row| row.instrument).collect(), limits);
     let (tally_writer, tally) = seqlock::cell([0; TALLY_WORDS]);
     let (pushes_writer, pushes) = seqlock::cell([0; 2]);
     let (verdicts_writer, verdicts) = seqlock::table(VERDICTS_KEPT, [0; VERDICT_WORDS]);
@@ -298,12 +308,13 @@ pub(crate) fn board(rows: Vec<BoardRow>, ring_slots: usize, sample_one_in: u32) 
         tally: tally_writer,
         verdicts: verdicts_writer,
         account_statuses: statuses_writer,
+        levels: levels_writer,
         timings: Arc::clone(&timings),
     };
     (
         writer,
         pushes_writer,
-        Board { rows, ring_slots, sample_one_in, tally, pushes, verdicts, account_statuses, timings },
+        Board { rows, ring_slots, sample_one_in, tally, pushes, verdicts, account_statuses, levels, timings },
     )
 }
 
@@ -342,6 +353,7 @@ impl BoardWriter {
         for (account, instrument, of) in &mut self.rows {
             *of = limits.limits_of(*account, *instrument, now_ns);
         }
+        self.levels.replace_limits(limits, now_ns);
     }
 
     /// Sets the limits of the rows that have none.
@@ -349,6 +361,11 @@ impl BoardWriter {
         for (account, instrument, of) in self.rows.iter_mut().filter(|row| row.2.is_none()) {
             *of = limits.limits_of(*account, *instrument, now_ns);
         }
+        self.levels.replace_limits(limits, now_ns);
+    }
+
+    pub(crate) fn store_levels(&mut self, held: impl Fn(Node, InstrumentId) -> Option<Exposure>) {
+        self.levels.store(held);
     }
 
     pub(crate) fn store_account_statuses(&mut self, exposure: impl Fn(u16, InstrumentId) -> Option<Exposure>) {

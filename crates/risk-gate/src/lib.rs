@@ -26,6 +26,7 @@ mod event_line;
 mod explain;
 mod input;
 mod journal;
+mod levels;
 mod limits_file;
 mod modes;
 mod ports;

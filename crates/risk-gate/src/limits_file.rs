@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 use tt_model::{Decimal, InstrumentId, Notional, OrderSide, Price, Qty};
 use tt_risk::money::Conversion;
+use tt_risk::tree::{Node, Route, RowLimits};
 use tt_risk::{Gate, GateError, InstrumentLimits, InstrumentRules, Limits, Mark, Rate};
 
 pub use comparison::{Change, Excess, Sense, utc_text};
@@ -43,6 +44,10 @@ impl PartialEq for LimitsFile {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
+}
+
+const fn route_node(route: &Route) -> Node {
+    Node::Strategy { account: route.account, strategy: route.strategy }
 }
 
 /// The names of numbers. A file of format 1 has numbers only.
@@ -420,6 +425,24 @@ impl LimitsFile {
     pub fn limits_of(&self, account: u16, instrument: InstrumentId, now_ns: u64) -> Option<Limits> {
         let rows = &self.settings_at(now_ns).rows;
         rows.iter().find(|row| (row.account, row.instrument) == (account, instrument)).map(|row| row.limits)
+    }
+
+    /// Returns the nodes above and below accounts that have limits in `instrument` while no temporary limit has reverted.
+    pub(crate) fn levels_in(&self, instrument: InstrumentId) -> Vec<Node> {
+        let Settings { firm, routes, .. } = self.settings_at(0);
+        let firm = firm.iter().filter(|(id, _)| *id == instrument).map(|_| Node::Firm);
+        let strategies =
+            routes.iter().filter(|(route, _)| route.instrument == instrument).map(|(route, _)| route_node(route));
+        firm.chain(strategies).collect()
+    }
+
+    /// Returns the limits of the firm, or of a strategy, in `instrument` at `now_ns`.
+    pub(crate) fn level_limits(&self, node: Node, instrument: InstrumentId, now_ns: u64) -> Option<RowLimits> {
+        let Settings { firm, routes, .. } = self.settings_at(now_ns);
+        let firm = firm.iter().map(|(id, limits)| (Node::Firm, *id, *limits));
+        let strategies = routes.iter().map(|(route, limits)| (route_node(route), route.instrument, *limits));
+        let mut all = firm.chain(strategies);
+        all.find(|(of, id, _)| (*of, *id) == (node, instrument)).map(|(_, _, limits)| limits)
     }
 
     /// Returns the message rate of `account` while no temporary limit has reverted.

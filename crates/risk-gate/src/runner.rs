@@ -90,7 +90,7 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
     let (verdicts, verdicts_out) = ring(ring_slots);
     let (cancels, cancels_out) = channel();
     let sweep = Sweep::new(marked(&rows));
-    let (mut writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
+    let (mut writer, pushes, board) = board(rows, gate.limits(), intents.capacity(), sample_one_in);
     if let Some(limits) = gate.limits() {
         writer.fill_limits(limits, unix_now().0);
     }
@@ -464,6 +464,7 @@ impl Runner {
         self.unpublished = 0;
         self.writer.store_tally(&self.tally);
         self.writer.store_account_statuses(|account, instrument| self.gate.gate().exposure(account, instrument));
+        self.writer.store_levels(|node, instrument| self.gate.gate().held(node, instrument));
         self.writer.try_store_timings(self.probe.stages(), &self.journey);
     }
 }

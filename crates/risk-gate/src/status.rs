@@ -1,12 +1,14 @@
 //! The gate's status for HTTP.
 
-use tt_model::{Breach, Decimal, OrderSide};
+use tt_model::{Breach, Decimal, InstrumentId, OrderSide};
+use tt_risk::tree::Node;
 use tt_status::accounting::{Accounting, Count};
 use tt_status::decimal_text::steps_text;
-use tt_status::risk::{LimitsRow, Ring, RiskStatus, VerdictRow};
+use tt_status::risk::{LevelRow, LimitsRow, Ring, RiskStatus, VerdictRow};
 use tt_status::timing;
 
 use crate::board::{AccountStatus, Board, BoardRow, Judgement};
+use crate::levels::LevelStatus;
 
 impl Board {
     /// Returns the gate's status.
@@ -26,8 +28,32 @@ impl Board {
             ring: Ring { capacity: self.ring_slots as u64, pushed, popped: tally.intents, full },
             reasons: reasons.collect(),
             verdicts: self.judgements().iter().filter_map(|judgement| self.verdict_row(judgement)).collect(),
+            levels: self.levels.statuses().filter_map(|(node, id, status)| self.level_row(node, id, &status)).collect(),
             limits: self.account_statuses().map(|(row, status)| limits_row(row, &status)).collect(),
         }
+    }
+
+    /// An account has its row among the limits.
+    fn level_row(&self, node: Node, instrument: InstrumentId, status: &LevelStatus) -> Option<LevelRow> {
+        let row = self.rows.iter().find(|row| row.instrument == instrument)?;
+        let (level, account, strategy) = match node {
+            Node::Firm => ("firm", None, None),
+            Node::Account(_) => return None,
+            Node::Strategy { account, strategy } => ("strategy", Some(account), Some(strategy)),
+        };
+        let lots = |lots: i64| steps_text(lots, row.lot_size);
+        Some(LevelRow {
+            level,
+            account,
+            strategy,
+            symbol: row.symbol.clone(),
+            venue: row.venue,
+            position: lots(status.position),
+            position_long_max: lots(status.position_long_max),
+            position_short_max: lots(status.position_short_max),
+            open_orders: status.open_orders,
+            open_orders_max: status.open_orders_max,
+        })
     }
 
     fn verdict_row(&self, judgement: &Judgement) -> Option<VerdictRow> {

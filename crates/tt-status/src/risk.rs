@@ -21,6 +21,8 @@ pub struct RiskStatus {
     pub reasons: Vec<Count>,
     /// The latest verdicts, newest first.
     pub verdicts: Vec<VerdictRow>,
+    /// Limits and exposures of the firm and of strategies, by instrument.
+    pub levels: Vec<LevelRow>,
     /// Limits and exposures by account and instrument.
     pub limits: Vec<LimitsRow>,
 }
@@ -100,6 +102,31 @@ pub struct LimitsRow {
     pub rate_per_s: u32,
 }
 
+/// Exposure and limits of the firm, or of a strategy, in an instrument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LevelRow {
+    /// `firm` or `strategy`.
+    pub level: &'static str,
+    /// The strategy's account; `null` for the firm.
+    pub account: Option<u16>,
+    /// The strategy; `null` for the firm.
+    pub strategy: Option<u16>,
+    /// The normalised symbol.
+    pub symbol: String,
+    /// The venue.
+    pub venue: &'static str,
+    /// Position, negative if short.
+    pub position: String,
+    /// Maximum long position.
+    pub position_long_max: String,
+    /// Maximum short position, as a positive number.
+    pub position_short_max: String,
+    /// Open orders.
+    pub open_orders: u32,
+    /// Maximum number of open orders.
+    pub open_orders_max: u32,
+}
+
 /// Control of a running gate: the interface from the control plane to it. Calls block for milliseconds.
 pub trait GateAdmin: Send + Sync {
     /// Returns every scope that is not active.
@@ -111,6 +138,9 @@ pub trait GateAdmin: Send + Sync {
     /// # Errors
     /// [`AdminError`].
     fn set_mode(&self, scope: &str, mode: &str) -> Result<ModeChange, AdminError>;
+
+    /// Returns the version of the limits in force, which verdicts name; `None` before the gate runs.
+    fn limits_version(&self) -> Option<u32>;
 
     /// Returns the limits file in force; `None` if no file has made the gate.
     fn limits(&self) -> Option<LimitsText>;

@@ -24,6 +24,8 @@ let names = "";
 export function showGate(gate, limits) {
   byId("gate-control").hidden = !gate;
   byId("stopped").hidden = !gate?.modes.length;
+  const version = gate?.limits_version ?? null;
+  text(byId("limits-version"), version === null ? "" : `; limits version ${version}`);
   if (!gate) return;
   byId("no-token").hidden = gate.has_token;
   byId("control").hidden = !gate.has_token;

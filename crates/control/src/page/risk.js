@@ -25,7 +25,7 @@ function verdictRow() {
 }
 
 function exposureRow() {
-  const row = cells("num", "", "", "num", "", "num", "num wide", "num wide")();
+  const row = cells("", "", "", "num", "", "num", "num wide", "num wide")();
   for (const cell of [row.cells[2], row.cells[4]]) cell.append(make("span", { class: "meter" }, make("i")));
   return row;
 }
@@ -40,22 +40,34 @@ function fillMeter(cell, share) {
 
 const share = (value, max) => (max > 0 ? Math.abs(value) / max : 0);
 
+/** The levels by instrument: the firm, its accounts, their strategies. */
+function exposures({ levels, limits }) {
+  const rank = { firm: 0, account: 1, strategy: 2 };
+  const all = [...limits.map((row) => ({ level: "account", ...row })), ...levels];
+  const key = ({ venue, symbol }) => `${venue} ${symbol}`;
+  return all.sort((a, b) => key(a).localeCompare(key(b)) || (a.account ?? 0) - (b.account ?? 0) || rank[a.level] - rank[b.level]);
+}
+
+function levelOf({ level, account, strategy }) {
+  return level === "firm" ? "firm" : level === "account" ? `account ${account}` : `strategy ${account}/${strategy}`;
+}
+
 function fillExposure(row, limits) {
   const position = Number(limits.position);
   const max = Number(position < 0 ? limits.position_short_max : limits.position_long_max);
-  text(row.cells[0], String(limits.account));
+  text(row.cells[0], levelOf(limits));
   text(row.cells[1], `${limits.symbol} ${limits.venue}`);
   fillMeter(row.cells[2], share(position, max));
   const [long, short] = [plain(limits.position_long_max), plain(limits.position_short_max)];
   text(row.cells[3], `${plain(limits.position)} of ${long === short ? `±${long}` : `−${short} to +${long}`}`);
   fillMeter(row.cells[4], share(limits.open_orders, limits.open_orders_max));
   text(row.cells[5], `${limits.open_orders} of ${limits.open_orders_max}`);
-  text(row.cells[6], plain(limits.qty_max));
-  text(row.cells[7], `${limits.collar_bps} bps`);
+  text(row.cells[6], limits.qty_max === undefined ? "" : plain(limits.qty_max));
+  text(row.cells[7], limits.collar_bps === undefined ? "" : `${limits.collar_bps} bps`);
 }
 
 export function showRisk(risk, simulated) {
-  rows(document.querySelector(".limits tbody"), risk.limits, exposureRow, fillExposure);
+  rows(document.querySelector(".limits tbody"), exposures(risk), exposureRow, fillExposure);
   rows(document.querySelector(".verdicts tbody"), risk.verdicts.slice(0, VERDICTS_SHOWN), verdictRow, (row, verdict) => fillVerdict(row, verdict, simulated));
   const found = risk.reasons.filter((reason) => reason.count > 0).sort((a, b) => b.count - a.count);
   const most = found[0]?.count ?? 1;

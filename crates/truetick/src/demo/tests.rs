@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use risk_gate::Quote;
 use tt_model::{Decimal, InstrumentId};
-use tt_status::risk::RiskStatus;
+use tt_status::risk::{LevelRow, RiskStatus};
 
 use super::*;
 
@@ -78,6 +78,22 @@ fn the_mix_is_accepted_and_rejected_for_different_reasons() {
     let (risk, tally) = (board.status(), board.tally());
     assert_eq!((risk.ring.pushed, risk.ring.popped), (risk.ledger.input, risk.ledger.input));
     assert_eq!((tally.update_errors, tally.unjudged), (0, 0));
+    // The firm has one account, which has one strategy: each holds the same, under the limits of the file.
+    let held = |of: &LevelRow| (of.symbol.clone(), of.venue, of.position.clone(), of.open_orders);
+    for (level, account, strategy) in [("firm", None, None), ("strategy", Some(0), Some(1))] {
+        let rows: Vec<_> = risk.levels.iter().filter(|row| row.level == level).collect();
+        assert!(rows.iter().all(|row| (row.account, row.strategy) == (account, strategy)), "{rows:?}");
+        let expected = risk.limits.iter().map(|of| (of.symbol.clone(), of.venue, of.position.clone(), of.open_orders));
+        assert_eq!(rows.iter().map(|row| held(row)).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        for (row, of) in rows.iter().zip(&risk.limits) {
+            let maxima = |long: &str, short: &str, orders| (long.to_owned(), short.to_owned(), orders);
+            assert_eq!(
+                maxima(&row.position_long_max, &row.position_short_max, row.open_orders_max),
+                maxima(&of.position_long_max, &of.position_short_max, of.open_orders_max)
+            );
+            assert_ne!(row.position_long_max, "0");
+        }
+    }
 }
 
 #[test]

@@ -61,6 +61,10 @@ impl GateAdmin for Shared {
         Ok(scopes.change((switch, mode), acknowledged))
     }
 
+    fn limits_version(&self) -> Option<u32> {
+        Some(self.lock().gate.switches().limits_version())
+    }
+
     fn limits(&self) -> Option<LimitsText> {
         let run = self.lock();
         Some(limits_text(&run.limits, run.gate.switches().limits_version()))

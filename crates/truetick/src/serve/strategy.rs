@@ -73,6 +73,7 @@ impl Strategy {
                 ring: Ring::default(),
                 reasons: Vec::new(),
                 verdicts: Vec::new(),
+                levels: Vec::new(),
                 limits: Vec::new(),
             },
         }
@@ -91,6 +92,10 @@ impl GateAdmin for Strategy {
 
     fn set_mode(&self, scope: &str, mode: &str) -> Result<ModeChange, AdminError> {
         self.admin()?.set_mode(scope, mode)
+    }
+
+    fn limits_version(&self) -> Option<u32> {
+        self.admin().ok()?.limits_version()
     }
 
     fn limits(&self) -> Option<LimitsText> {

@@ -101,6 +101,9 @@ async function shootAll(page) {
 
 const page = await open(url, { viewport: { width: 1280, height: 900 } });
 seen.before = await modesOf(page);
+// The version of the limits is the one that verdicts are made with.
+await page.waitForFunction(() => document.getElementById("limits-version").textContent !== "");
+seen.version = await page.locator("#limits-version").textContent();
 
 // Both ways out of the dialog send nothing.
 await scope(page, "account", "0");

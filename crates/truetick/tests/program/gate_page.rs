@@ -51,6 +51,8 @@ fn the_gate_is_controlled_on_the_page_with_the_token_and_a_second_click() {
     let seen = control(&served, &closed, &chromium, &screenshots);
     let none = json!([]);
     assert_eq!(seen["before"], json!(["None: every scope is active."]));
+    let version = text(&seen["version"]).strip_prefix("; limits version ").map(str::parse::<u32>);
+    assert!(matches!(version, Some(Ok(1..))), "{}", seen["version"]);
 
     // The dialog names scope and effect; leaving it sends nothing.
     let dialog = text(&seen["dialog"]["text"]);

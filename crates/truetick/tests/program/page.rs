@@ -111,7 +111,11 @@ fn the_page_shows_every_engine_live_and_relays() {
     let verdicts = &seen["verdicts"];
     let rejected = rows(&verdicts["list"]).iter().filter(|row| text(&row[2]).contains("rejected"));
     assert!(rejected.clone().all(|row| text(&row[2]).lines().count() > 1), "a refusal without a reason: {verdicts}");
-    assert!(!rows(&verdicts["reasons"]).is_empty() && rows(&verdicts["limits"]).len() == 18, "{verdicts}");
+    assert!(!rows(&verdicts["reasons"]).is_empty() && rows(&verdicts["limits"]).len() == 3 * 18, "{verdicts}");
+    // Bars of each level.
+    let levels = verdicts["limits"].as_array().unwrap().iter().filter_map(|row| row[0].as_str());
+    let levels: std::collections::BTreeSet<_> = levels.collect();
+    assert_eq!(levels.into_iter().collect::<Vec<_>>(), ["account 0", "firm", "strategy 0/1"], "{verdicts}");
     assert!(verdicts["bars"].as_u64() > Some(0), "no exposure has a bar: {verdicts}");
     let machine = &seen["machine"];
     let samples =
