@@ -106,6 +106,32 @@ fn no_color_and_pipes_get_no_colour() {
     assert!(shown.contains(HOME) && !shown.contains("\u{1b}[32m"), "{shown:?}");
 }
 
+#[test]
+fn a_long_command_shows_its_progress_on_a_terminal_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("short.ttj");
+    let path = path.to_str().unwrap();
+    let recorded = truetick(&["record", "--venue", "kraken", "--symbols", "BTC/USD", "--seconds", "3", "--out", path]);
+    assert!(recorded.status.success(), "{recorded:?}");
+    // At its own pace it takes longer than the second without progress.
+    let replay = ["replay", "--pace", "recorded", path];
+    let piped = truetick(&replay);
+    assert!(piped.status.success() && piped.stderr.is_empty(), "{piped:?}");
+    let script = find_program("script", "bsdutils");
+    let Some(script) = require(Requirement::Program, script) else { return };
+    let command = format!("{PROGRAM} {} > {path}.out", replay.join(" "));
+    let arguments = ["--quiet", "--return", "--command", &command, "/dev/null"];
+    let shown = text(&Command::new(script).args(arguments).output().unwrap().stdout);
+    let lines: Vec<&str> = shown.split('\r').filter(|line| line.starts_with("replay: ")).collect();
+    assert!(lines.len() >= 2, "{shown:?}");
+    for line in &lines {
+        assert!(line.contains(" %, ") && line.contains(" MB/s, about ") && line.contains(" s left"), "{line:?}");
+    }
+    // It redraws one line, and clears it at the end.
+    assert!(!shown.contains('\n') && shown.ends_with("\r\u{1b}[K"), "{shown:?}");
+    assert!(!std::fs::read(format!("{path}.out")).unwrap().is_empty(), "the result is on standard output");
+}
+
 /// A STUN server that claims to see 192.0.2.7, written from RFC 8489; it answers `requests` requests.
 fn claims_192_0_2_7(requests: usize) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
