@@ -4,6 +4,7 @@ mod aarch64;
 mod audit_speed;
 mod expired;
 mod soak;
+mod start_idle;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -71,6 +72,12 @@ const QUALIFICATIONS: &[Qualification] = &[
         about: "the shipped program with every engine: it stays ready and its memory stays as it was",
         judges: &["crates"],
         run: soak::serve,
+    },
+    Qualification {
+        name: "start-idle",
+        about: "how soon the release build is ready, and its memory and processor time when idle",
+        judges: &["Cargo.toml", "crates"],
+        run: |root, _| start_idle::run(root),
     },
     Qualification {
         name: "long-calls",

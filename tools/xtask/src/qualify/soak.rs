@@ -20,8 +20,12 @@ const GROWTH_KIB_MAX: u64 = 4 << 10;
 const PAYLOAD_EVERY_MS: u64 = 20;
 
 /// The program's control plane, on a port that no other program of this machine should have.
-const HTTP: &str = "127.0.0.1:19641";
+pub(super) const HTTP: &str = "127.0.0.1:19641";
 const TURN_PORT: &str = "13478";
+/// Interval between two questions whether the program is ready.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+/// Clock ticks a second in `/proc`: Linux has the same number on all of its architectures.
+const TICKS_PER_S: u64 = 100;
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// A started program; ended when dropped.
@@ -42,12 +46,22 @@ impl Program {
         let started = Instant::now();
         while !get(http, "/readyz").is_ok_and(|status| status.contains(" 200 ")) {
             ensure!(started.elapsed() < START_MAX, "the program is not ready after {START_MAX:?}");
-            thread::sleep(Duration::from_millis(100));
+            thread::sleep(ASK_EVERY);
         }
         Ok(program)
     }
 
-    fn resident_kib(&self) -> anyhow::Result<u64> {
+    /// Returns the processor time of all threads (`proc_pid_stat(5)`: fields 14 and 15).
+    pub(super) fn processor_time(&self) -> anyhow::Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
+        let (_, after_name) = stat.rsplit_once(')').context("/proc/PID/stat")?;
+        let fields: Vec<&str> = after_name.split_whitespace().collect();
+        let ticks = fields.get(11..13).context("fields")?.iter().map(|field| field.parse::<u64>());
+        let ticks = ticks.sum::<Result<u64, _>>()?;
+        Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_S))
+    }
+
+    pub(super) fn resident_kib(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
