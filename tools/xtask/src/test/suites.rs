@@ -112,7 +112,7 @@ pub(super) fn one(place: &Workplace, name: &str, command: &mut Command) -> Outco
         return Outcome::Skipped(last.to_owned());
     }
     finished.show_tail();
-    Outcome::Ran(Tally::fail(name))
+    Outcome::Ran(Tally::fail(format!("{name}: {last}")))
 }
 
 /// A command that runs libtest.

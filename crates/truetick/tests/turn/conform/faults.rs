@@ -1,5 +1,6 @@
 //! Each kind of check is seen failing: a server that breaks one rule fails the checks of that rule.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use super::broken::{Breach, Broken, Memory, Pieces, start_stream};
@@ -186,12 +187,15 @@ const FAULTS: &[Fault] = &[
         lifetime.for_each(|value| *value = vec![0, 0, 14, 16]);
     }),
     reply("a lifetime of one second", "A53,R089", |reply, memory| {
-        memory.count += 1;
+        static CLIENTS: AtomicU32 = AtomicU32::new(0);
         if reply.method() == ALLOCATE && reply.is_success() {
+            if memory.count == 0 {
+                memory.count = CLIENTS.fetch_add(1, Ordering::Relaxed) % 255 + 1;
+            }
             let lifetime = reply.value_mut(LIFETIME).unwrap();
             *lifetime = u32::from_be_bytes(lifetime[..].try_into().unwrap()).max(601).to_be_bytes().to_vec();
-            // Unlike without LIFETIME: as the client's port has it.
-            lifetime[3] = lifetime[3].wrapping_add(memory.nonce.last().copied().unwrap_or(0));
+            // Another one for each client, so never that of the client that asks for none.
+            lifetime[3] = lifetime[3].wrapping_add(u8::try_from(memory.count).unwrap_or(1));
         }
     }),
     request("lifetime zero ends nothing", "R093", |request, _| {
