@@ -34,6 +34,7 @@ mod operator;
 mod page;
 mod passes;
 mod past;
+mod reload;
 mod report;
 mod risk;
 mod section;

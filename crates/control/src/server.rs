@@ -17,7 +17,7 @@ use crate::state::{Shared, State};
 #[cfg(feature = "market")]
 use crate::{account, candles, feeds, market, websocket};
 use crate::{
-    allocations, connections, gate, guard, live, machine, metrics, operator, page, passes, past, report, risk,
+    allocations, connections, gate, guard, live, machine, metrics, operator, page, passes, past, reload, report, risk,
 };
 use crate::{simulator, turn};
 
@@ -112,6 +112,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(turn::routes())
         .merge(allocations::routes())
         .merge(operator::routes())
+        .merge(reload::routes())
         .merge(risk::routes())
         .merge(gate::routes())
         .merge(live::routes())

@@ -9,6 +9,7 @@ use tt_status::machine::MachineStatus;
 use tt_status::market::MarketStatus;
 use tt_status::market_feeds::{FeedAdmin, Simulator};
 use tt_status::market_streams::MarketStreams;
+use tt_status::reload::Reload;
 use tt_status::risk::{GateAdmin, RiskStatus};
 use tt_status::turn::{AllocationAdmin, DatabaseStatus, IceServers, Operator, TurnStatus};
 
@@ -42,6 +43,8 @@ pub struct State {
     pub admin: Option<Admin>,
     /// Control of the gate. Absent without a gate.
     pub gate: Option<Arc<dyn GateAdmin>>,
+    /// What reads the configuration again.
+    pub reload: Option<Arc<dyn Reload>>,
     /// The API token; without one, requests that need it are rejected.
     pub token: Option<ApiToken>,
     /// The feeds of the market engine, if they can be changed.

@@ -39,6 +39,8 @@ pub mod manual;
 pub mod market;
 #[cfg(feature = "market")]
 pub mod record;
+#[cfg(any(feature = "market", feature = "turn"))]
+mod reload;
 #[cfg(feature = "market")]
 pub mod replay;
 #[cfg(any(feature = "bench", all(feature = "market", feature = "risk", feature = "turn")))]

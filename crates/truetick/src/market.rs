@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use hyper::Uri;
-use market_feed::config::FeedSection;
 use market_feed::{FeedConfig, Feeds, MarketConfig, Publishing};
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
@@ -24,7 +23,7 @@ use crate::config::Config;
 
 pub(crate) use launch::launch;
 pub use options::SubscribeOptions;
-pub(crate) use reload::on_hangup;
+pub(crate) use reload::follow_file;
 pub(crate) use table::connecting;
 
 use page::Page;
@@ -98,18 +97,19 @@ pub fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
     anyhow::ensure!(!is_twice, "--venue and [[market.feeds]] of --config: leave one of them out");
     let following = Following { http: args.http, as_json: args.json, seconds: args.seconds, is_simulated: false };
     match args.venue {
-        Some(venue) => follow_feeds(vec![feed_of(args, venue)?], &[], &following, config),
-        None => follow_feeds(config.market.feeds()?, &config.market.feeds, &following, config),
+        Some(venue) => follow_feeds(vec![feed_of(args, venue)?], false, &following, config),
+        None => follow_feeds(config.market.feeds()?, true, &following, config),
     }
 }
 
-/// Follows the feeds `configs` until the end. Those of the configuration's `sections` follow it at SIGHUP.
+/// Follows the feeds `configs` until the end. With `is_of_file` they are those of the configuration,
+/// and follow its file at SIGHUP.
 ///
 /// # Errors
 /// Invalid flags or configuration, or a missing system resource.
 pub(crate) fn follow_feeds(
     configs: Vec<FeedConfig>,
-    sections: &[FeedSection],
+    is_of_file: bool,
     following: &Following,
     config: &Config,
 ) -> anyhow::Result<()> {
@@ -128,9 +128,8 @@ pub(crate) fn follow_feeds(
         }
     });
     let ids = configs.into_iter().map(|config| feeds.add(config)).collect::<anyhow::Result<Vec<u32>>>()?;
-    if let Some(path) = config.path().filter(|_| !sections.is_empty()) {
-        on_hangup(feeds.clone(), path, sections.iter().cloned().zip(ids).collect())?;
-    }
+    let reload = if is_of_file { follow_file(feeds.clone(), config, ids)? } else { None };
+    let page = page.map(|page| page.with_reload(reload));
     stdout::ignore_broken_pipe(follow(&feeds, page, &shutdown, (as_json, &failures), most))
 }
 

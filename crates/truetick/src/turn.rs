@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use anyhow::Context as _;
 use control::{Admin, HttpSection, State};
@@ -20,6 +20,7 @@ use tt_status::Reading;
 use turn_server::{ExternalUsers, PassedSockets, PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
 
 use crate::config::Config;
+use crate::reload::Requests;
 use crate::{control_state, kept_report, stun};
 use database::Opened;
 use origin::Origin;
@@ -71,7 +72,8 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))?;
         return print_checked().map(|()| ExitCode::SUCCESS);
     }
-    let signals = shutdown::signals().context("turn: cannot catch signals")?;
+    let (sender, events) = mpsc::channel();
+    shutdown::send_signals(sender.clone()).context("turn: cannot catch signals")?;
     let running = turn_server::start_with(&turn, passed)?;
     let follow = |database: Opened| database.follow(running.credential_sink()).context("turn: cannot start a thread");
     let database = database.map(follow).transpose()?;
@@ -80,6 +82,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         turn: Some(running.reading()),
         database: database.as_ref().map(|database| Arc::new(database.reading()) as Reading<_>),
         admin: Some(Admin { allocations: running.allocation_admin(), operator: running.operator() }),
+        reload: Some(Arc::new(Requests(sender))),
         token,
         allowed_hosts: config.http.allowed_hosts.clone(),
         metrics_names: args.metrics_names.unwrap_or(config.http.metrics_names),
@@ -101,9 +104,9 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, "serving");
     let database = database.as_ref();
     let signal_loop = SignalLoop { running: &running, args: &args, origin, started: &config, drain_timeout, database };
-    let status = signal_loop.run(&signals);
+    let status = signal_loop.run(&events);
     // Restore the default handler: the next signal kills the process.
-    drop(signals);
+    drop(events);
     if let Some(control) = control {
         control.stop();
     }

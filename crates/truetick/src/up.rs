@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, config: &Config) -> Result<()> {
     };
     let http = args.http.or(config.http.listen).unwrap_or(control::DEFAULT_LISTEN);
     let following = Following { http: Some(http), as_json: false, seconds: args.seconds, is_simulated: args.simulated };
-    market::follow_feeds(feeds, &[], &following, config)
+    market::follow_feeds(feeds, false, &following, config)
 }
 
 /// The feeds of the simulated venues: of all, or of `chosen` with its `symbols`.

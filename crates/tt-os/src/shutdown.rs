@@ -28,6 +28,16 @@ pub enum Signal {
 /// The thread cannot be started or the signals cannot be caught.
 pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
     let (sender, receiver) = mpsc::channel();
+    send_signals(sender)?;
+    Ok(receiver)
+}
+
+/// Sends the signals to `sender` from here on, which may have other senders. The third SIGINT or SIGTERM exits at once;
+/// one exits at once, too, when nothing receives any more.
+///
+/// # Errors
+/// The thread cannot be started or the signals cannot be caught.
+pub fn send_signals<T: From<Signal> + Send + 'static>(sender: mpsc::Sender<T>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let registration = {
         let _entered = runtime.enter();
@@ -52,13 +62,13 @@ pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
                     _ = user1.recv() => Signal::Terminate,
                 };
                 ends += u32::from(signal != Signal::Hangup);
-                if ends > 2 || sender.send(signal).is_err() && signal != Signal::Hangup {
+                if ends > 2 || sender.send(signal.into()).is_err() && signal != Signal::Hangup {
                     process::exit(STATUS_FORCED);
                 }
             }
         });
     })?;
-    Ok(receiver)
+    Ok(())
 }
 
 /// Returns a flag that the first SIGINT or SIGTERM sets; the third exits at once.
@@ -76,21 +86,20 @@ pub fn flag() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Returns each SIGHUP from here on, caught by a separate thread; it does not end the process any more.
+/// Sends each SIGHUP from here on, caught by a separate thread; it does not end the process any more.
 ///
 /// # Errors
 /// The thread cannot be started or the signal cannot be caught.
-pub fn hangups() -> io::Result<mpsc::Receiver<()>> {
-    let (sender, receiver) = mpsc::channel();
+pub fn send_hangups<T: From<Signal> + Send + 'static>(sender: mpsc::Sender<T>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let mut hangup = {
         let _entered = runtime.enter();
         signal(SignalKind::hangup())?
     };
-    thread::Builder::new()
-        .name("hangups".into())
-        .spawn(move || while runtime.block_on(hangup.recv()).is_some() && sender.send(()).is_ok() {})?;
-    Ok(receiver)
+    let forward =
+        move || while runtime.block_on(hangup.recv()).is_some() && sender.send(Signal::Hangup.into()).is_ok() {};
+    thread::Builder::new().name("hangups".into()).spawn(forward)?;
+    Ok(())
 }
 
 /// Whether the end was requested. Clones see the same request.

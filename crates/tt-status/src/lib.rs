@@ -17,6 +17,7 @@ pub mod market_account;
 pub mod market_feeds;
 pub mod market_streams;
 pub mod packed;
+pub mod reload;
 pub mod risk;
 pub mod timing;
 pub mod turn;

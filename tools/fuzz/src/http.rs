@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use control::{Admin, ApiToken, Running, State};
+use tt_status::reload::{Reload, ReloadFuture};
 use tt_status::turn::{
     AllocationAdmin, AllocationCursor, AllocationPage, Ban, BanError, LiveAllocation, NoReply, Operator, OrderFuture,
     ReplyFuture,
@@ -20,12 +21,14 @@ const ALLOCATION: &str = "/api/v1/turn/allocations/192.0.2.1:50000";
 const USER: &str = "/api/v1/turn/users/ann";
 const BAN: &str = "/api/v1/turn/bans/192.0.2.0/24";
 const DRAIN: &str = "/api/v1/turn/drain";
+const RELOAD: &str = "/api/v1/reload";
 const METHODS: &[&str] = &["GET", "DELETE", "HEAD", "POST", "PUT", "OPTIONS", "PATCH", "BREW"];
 const PATHS: &[&str] = &[
     ALLOCATION,
     USER,
     BAN,
     DRAIN,
+    RELOAD,
     "/",
     "/metrics",
     "/healthz",
@@ -100,10 +103,17 @@ impl Operator for Allocations {
     }
 }
 
+impl Reload for Allocations {
+    fn reload(&self) -> ReloadFuture<'_> {
+        REACHED.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
 fn start(token: Option<&str>) -> Running {
     let token = token.map(|token| ApiToken::new(Zeroizing::new(token.to_owned())));
     let admin = Some(Admin { allocations: Arc::new(Allocations), operator: Arc::new(Allocations) });
-    let state = State { admin, token, ..State::default() };
+    let state = State { admin, reload: Some(Arc::new(Allocations)), token, ..State::default() };
     control::start(SocketAddr::from(([127, 0, 0, 1], 0)), state).expect("a server")
 }
 
@@ -148,12 +158,13 @@ fn request(choices: &mut Choices) {
         USER => &["DELETE"],
         BAN => &["PUT", "DELETE"],
         DRAIN => &["POST", "DELETE"],
+        RELOAD => &["POST"],
         _ => &[],
     };
     let is_served = served.contains(&method);
     let expected = u32::from(is_served && is_token && !is_locked && host < OWN_HOSTS && !is_foreign);
     let reached = REACHED.load(Ordering::SeqCst) - reached;
-    if [ALLOCATION, USER, BAN, DRAIN].contains(&path) {
+    if [ALLOCATION, USER, BAN, DRAIN, RELOAD].contains(&path) {
         assert_eq!(reached, expected, "{method} {path} {bearer:?} {}", HOSTS[host]);
     }
     assert!(is_token || reached == 0, "{method} {path} {bearer:?}");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use control::{ApiToken, HttpSection, State};
 use market_feed::Feeds;
 use tt_os::clock::unix_now;
+use tt_status::reload::Reload;
 
 use super::Following;
 use super::admin::Admin;
@@ -18,6 +19,8 @@ pub(super) struct Page {
     report: Option<Arc<str>>,
     token: Option<ApiToken>,
     is_simulated: bool,
+    /// What reads the file of the feeds again.
+    reload: Option<Arc<dyn Reload>>,
 }
 
 impl Page {
@@ -30,7 +33,12 @@ impl Page {
         let token = control_state::api_token(None, section)?;
         let report = section.report.as_deref().map(kept_report::read).transpose()?;
         let (allowed_hosts, is_simulated) = (section.allowed_hosts.clone(), following.is_simulated);
-        Ok(Some(Self { listen, allowed_hosts, report, token, is_simulated }))
+        Ok(Some(Self { listen, allowed_hosts, report, token, is_simulated, reload: None }))
+    }
+
+    /// The same page, which can have the file of the feeds read again.
+    pub(super) fn with_reload(self, reload: Option<Arc<dyn Reload>>) -> Self {
+        Self { reload, ..self }
     }
 
     /// Serves the books of `feeds`.
@@ -47,6 +55,7 @@ impl Page {
             market_streams: Some(feeds.streams()),
             feeds: admin,
             simulated: self.is_simulated,
+            reload: self.reload,
             token: self.token,
             allowed_hosts: self.allowed_hosts,
             report: self.report,

@@ -1,43 +1,78 @@
-//! SIGHUP: the feeds of the configuration file again.
+//! The feeds of the configuration file again, at SIGHUP or on request.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use anyhow::Context as _;
 use market_feed::Feeds;
 use market_feed::config::FeedSection;
-use tt_os::shutdown;
+use tt_os::shutdown::{self, Signal};
+use tt_status::reload::Reload;
 
 use crate::config::Config;
+use crate::reload::{self as events, Event, Requests};
 
 /// A feed with the keys that it was added with.
 type Configured = (FeedSection, u32);
 
-/// Reads the file at `path` again at each SIGHUP, from here on.
+/// Feeds that follow a file.
+struct Followed {
+    feeds: Feeds,
+    path: PathBuf,
+    /// The configuration at the start.
+    started: Config,
+    configured: Vec<Configured>,
+}
+
+/// Reads the file of `config` again at each SIGHUP, from here on, and when the result is asked to. `ids` are those of its
+/// feeds. Without a file there is nothing to read.
 ///
 /// # Errors
 /// The signal cannot be caught.
-pub(crate) fn on_hangup(feeds: Feeds, path: PathBuf, mut configured: Vec<Configured>) -> anyhow::Result<()> {
-    let hangups = shutdown::hangups().context("cannot catch SIGHUP")?;
+pub(crate) fn follow_file(feeds: Feeds, config: &Config, ids: Vec<u32>) -> anyhow::Result<Option<Arc<dyn Reload>>> {
+    let Some(path) = config.path() else { return Ok(None) };
+    let (sender, received) = mpsc::channel();
+    shutdown::send_hangups(sender.clone()).context("cannot catch SIGHUP")?;
+    let configured = config.market.feeds.iter().cloned().zip(ids).collect();
+    let mut followed = Followed { feeds, path, started: config.clone(), configured };
     let follow = move || {
-        for () in hangups {
-            match reload(&feeds, &path, &mut configured) {
-                Ok((added, removed)) => tracing::info!(added, removed, "market: configuration reloaded"),
-                Err(error) => {
-                    let error = format!("{error:#}");
-                    tracing::error!(error, "market: configuration not reloaded");
-                }
+        for event in received {
+            let reply = match event {
+                Event::Signal(Signal::Hangup) => None,
+                // The end is for another thread.
+                Event::Signal(_) => continue,
+                Event::Request(reply) => Some(reply),
+            };
+            let result = followed.reload();
+            events::log("market: ", &result);
+            if let Some(reply) = reply {
+                reply.send(&result);
             }
         }
     };
     thread::Builder::new().name("market-reload".to_owned()).spawn(follow).context("market: thread")?;
-    Ok(())
+    Ok(Some(Arc::new(Requests(sender))))
 }
 
-/// Makes the feeds those of the file; returns how many feeds were added and removed. Symbols that are configured as before
+impl Followed {
+    /// Makes the feeds those of the file; returns the changed keys that need a restart.
+    fn reload(&mut self) -> anyhow::Result<Vec<String>> {
+        let config = Config::read(&self.path)?;
+        let ignored = events::restart_keys(&self.started, &config, |key| key == "market.feeds")?;
+        let (added, removed) = apply(config.market.feeds, &self.feeds, &mut self.configured)?;
+        tracing::info!(added, removed, "market: feeds of the configuration");
+        Ok(ignored)
+    }
+}
+
+/// Makes the feeds the `wanted` ones; returns how many feeds were added and removed. Symbols that are configured as before
 /// go on; new ones get a connection of their own, and one that is gone ends alone.
-fn reload(feeds: &Feeds, path: &Path, configured: &mut Vec<Configured>) -> anyhow::Result<(usize, usize)> {
-    let mut wanted = Config::read(path)?.market.feeds;
+fn apply(
+    mut wanted: Vec<FeedSection>,
+    feeds: &Feeds,
+    configured: &mut Vec<Configured>,
+) -> anyhow::Result<(usize, usize)> {
     anyhow::ensure!(!wanted.is_empty(), "no [[market.feeds]]");
     // Nothing changes where one of them is wrong.
     wanted.iter().try_for_each(|section| section.feed().map(drop))?;

@@ -46,7 +46,7 @@ impl Demonstrated {
         config.users.push(credential.user());
         let turn = turn_server::start(&config)?;
         let venues = Arc::new(venues::start(INSTRUMENTS, UPDATES_PER_S, SEED)?);
-        let feeds = follow(venues::feeds(&venues)?, true, &Config::default())?;
+        let (feeds, _) = follow(venues::feeds(&venues)?, true, &Config::default())?;
         let flags = Flags {
             limits: None,
             intents_per_s: INTENTS_PER_S,

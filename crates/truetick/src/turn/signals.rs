@@ -1,4 +1,4 @@
-//! Signals to a running server: reload, drain, stop.
+//! Signals and requests to a running server: reload, drain, stop.
 
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -12,6 +12,7 @@ use turn_users::Follower;
 
 use super::{Args, Origin};
 use crate::config::Config;
+use crate::reload::{self, Event};
 
 /// Exit status if allocations were left at the end of a drain.
 const STATUS_NOT_DRAINED: u8 = 3;
@@ -44,7 +45,7 @@ const RELOADED: &[&str] = &[
     "quotas.channels_per_allocation",
 ];
 
-/// Handles signals to a running server, and knows where its configuration comes from.
+/// Handles signals and requests to a running server, and knows where its configuration comes from.
 pub(super) struct SignalLoop<'a> {
     pub(super) running: &'a Running,
     pub(super) args: &'a Args,
@@ -56,16 +57,24 @@ pub(super) struct SignalLoop<'a> {
 }
 
 impl SignalLoop<'_> {
-    /// Handles `signals` until the server must stop, and returns the exit status.
-    pub(super) fn run(mut self, signals: &Receiver<Signal>) -> ExitCode {
+    /// Handles `events` until the server must stop, and returns the exit status.
+    pub(super) fn run(mut self, events: &Receiver<Event>) -> ExitCode {
         let mut draining: Option<Instant> = None;
         loop {
-            let signal = match draining {
-                None => signals.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(_) => signals.recv_timeout(CHECK_EVERY),
+            let event = match draining {
+                None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(_) => events.recv_timeout(CHECK_EVERY),
+            };
+            let signal = match event {
+                Ok(Event::Request(reply)) => {
+                    reply.send(&self.reload());
+                    continue;
+                }
+                Ok(Event::Signal(signal)) => Ok(signal),
+                Err(error) => Err(error),
             };
             match (signal, draining) {
-                (Ok(Signal::Hangup), _) => self.reload(),
+                (Ok(Signal::Hangup), _) => drop(self.reload()),
                 (Ok(Signal::Terminate), None) if !self.drain_timeout.is_zero() => draining = Some(self.drain()),
                 (Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected), None) => {
                     tracing::info!("stopping");
@@ -102,18 +111,11 @@ impl SignalLoop<'_> {
         ExitCode::from(STATUS_NOT_DRAINED)
     }
 
-    /// Reads the configuration again and applies all of it or nothing.
-    fn reload(&mut self) {
-        match self.try_reload() {
-            Ok(ignored) if ignored.is_empty() => tracing::info!("configuration reloaded"),
-            Ok(ignored) => tracing::warn!(
-                restart_needed_for = ignored.join(" "),
-                "configuration reloaded; some changed keys need a restart"
-            ),
-            Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "configuration not reloaded; the old one stays in use");
-            }
-        }
+    /// Reads the configuration again and applies all of it or nothing. Returns the keys that need a restart.
+    fn reload(&mut self) -> anyhow::Result<Vec<String>> {
+        let result = self.try_reload();
+        reload::log("", &result);
+        result
     }
 
     /// Returns the keys that have another value than at the start and need a restart.
@@ -124,7 +126,8 @@ impl SignalLoop<'_> {
             turn.realm == self.running.realm(),
             "the realm has changed, which needs a restart: the keys of users depend on it"
         );
-        let ignored = self.ignored(&loaded.config)?;
+        let is_reloaded = |key: &str| key.strip_prefix("turn.").is_some_and(|key| RELOADED.contains(&key));
+        let ignored = reload::restart_keys(self.started, &loaded.config, is_reloaded)?;
         let drain_timeout = turn.drain_timeout;
         self.running.reload_certificates()?;
         self.running.reload(turn).context("turn")?;
@@ -133,27 +136,5 @@ impl SignalLoop<'_> {
             database.read_now();
         }
         Ok(ignored)
-    }
-
-    fn ignored(&self, config: &Config) -> anyhow::Result<Vec<String>> {
-        let table = |config: &Config| -> anyhow::Result<toml::Table> { Ok(config.to_toml()?.parse()?) };
-        let mut keys = Vec::new();
-        add_changed("", &table(self.started)?, &table(config)?, &mut keys);
-        keys.retain(|key| key.strip_prefix("turn.").is_none_or(|key| !RELOADED.contains(&key)));
-        Ok(keys)
-    }
-}
-
-/// Adds the dotted names of the keys that differ, each after `prefix`.
-fn add_changed(prefix: &str, was: &toml::Table, is: &toml::Table, keys: &mut Vec<String>) {
-    let empty = toml::Table::new();
-    let table = |value: Option<&toml::Value>| value.map_or(Some(empty.clone()), |value| value.as_table().cloned());
-    for key in was.keys().chain(is.keys().filter(|key| !was.contains_key(*key))) {
-        let (before, after) = (was.get(key), is.get(key));
-        match (table(before), table(after)) {
-            (Some(before), Some(after)) => add_changed(&format!("{prefix}{key}."), &before, &after, keys),
-            _ if before != after => keys.push(format!("{prefix}{key}")),
-            _ => {}
-        }
     }
 }

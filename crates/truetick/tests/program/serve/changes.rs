@@ -256,6 +256,19 @@ fn sighup_follows_what_the_file_says_now() {
     assert_eq!(left[0]["instrument"], both[1]["instrument"]);
     books(&served, Venue::Okx, 1);
     assert_eq!(served.json(FEEDS).as_array().map(Vec::len), Some(2));
+    // The same on request.
+    let reload = |token| ask(&served, "POST", "/api/v1/reload", token, "");
+    configured.replace("[http]\nlisten = \"127.0.0.1:1\"\n");
+    assert_eq!(reload(Some("wrong")).0, 401);
+    let (status, answer) = reload(Some(TOKEN));
+    assert!(status == 422 && answer["error"] == "no [[market.feeds]]", "{answer}");
+    configured.write(&[(Venue::Kraken, &kraken.0[1..], &kraken.1)]);
+    fs::write(configured.path(), fs::read_to_string(configured.path()).unwrap() + "[turn]\nlifetime_s = 900\n")
+        .unwrap();
+    let (status, answer) = reload(Some(TOKEN));
+    assert_eq!((status, answer), (200, json!({ "reloaded": true, "restart_needed_for": ["turn.lifetime_s"] })));
+    books(&served, Venue::Okx, 0);
+    books(&served, Venue::Kraken, 1);
 }
 
 /// The updates of one book from a stream: each goes on from the one before.

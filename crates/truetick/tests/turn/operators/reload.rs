@@ -7,9 +7,10 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
+use serde_json::json;
 use testkit::turn_client::{Client, FINGERPRINT, LIFETIME, REFRESH, SOFTWARE};
 
-use super::operated::{Operated, peer, relays, wait};
+use super::operated::{Operated, TOKEN, peer, relays, wait};
 use crate::certificates::Certificates;
 use crate::stream_client::connect_tls;
 
@@ -94,6 +95,35 @@ fn a_fault_in_any_file_keeps_what_is_in_force_and_is_one_record() {
     );
     assert_eq!(server.client("eve").allocate(), Err(401));
     assert!(!server.log().contains("-secret"), "{}", server.log());
+}
+
+#[test]
+fn the_api_reloads_for_the_token_and_says_what_needs_a_restart() {
+    const RELOAD: &str = "/api/v1/reload";
+    let server = Operated::start(KEYS, &[]);
+    server.rewrite("users", "eve:eve-secret\n");
+    for (token, status) in [(None, 401), (Some("wrong"), 401), (Some(&TOKEN[1..]), 401)] {
+        assert_eq!(server.ask("POST", RELOAD, token).status, status);
+    }
+    assert_eq!(server.ask("GET", RELOAD, Some(TOKEN)).status, 405);
+    assert!(server.client("ann").log_in().is_ok(), "without the token there is no reload");
+    let answer = server.ask("POST", RELOAD, Some(TOKEN));
+    assert_eq!((answer.status, answer.json()), (200, json!({ "reloaded": true, "restart_needed_for": [] })));
+    wait("eve is let in", || server.client("eve").log_in().is_ok());
+    wait("ann is out", || server.client("ann").log_in() == Err(401));
+
+    server.edit(|text| text.replace("workers = 2", "workers = 1\nlifetime_s = 700"));
+    let answer = server.ask("POST", RELOAD, Some(TOKEN));
+    assert_eq!(answer.json()["restart_needed_for"], json!(["turn.workers"]), "{}", answer.body);
+    server.edit(|text| text.replace("lifetime_s = 700", "lifetime_s = \"long\""));
+    let answer = server.ask("POST", RELOAD, Some(TOKEN));
+    assert_eq!(answer.status, 422, "{}", answer.body);
+    assert!(
+        answer.json()["error"].as_str().unwrap().contains("truetick.toml, line 5: turn.lifetime_s"),
+        "{}",
+        answer.body
+    );
+    assert!(server.client("eve").log_in().is_ok());
 }
 
 /// A pipe has no end until somebody writes to it, so reading it would hold up the signals.
