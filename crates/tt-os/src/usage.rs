@@ -29,6 +29,13 @@ impl ProcessUsage {
     }
 }
 
+/// Returns the resident memory of this process; 0 if `/proc` does not contain it.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    kibibytes(&status, "VmRSS").saturating_mul(1024)
+}
+
 fn kibibytes(status: &str, name: &str) -> u64 {
     value_of(status, name).and_then(|value| value.strip_suffix(" kB")).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
@@ -42,7 +49,7 @@ fn cpu_ms(stat: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProcessUsage, cpu_ms, kibibytes};
+    use super::{ProcessUsage, cpu_ms, kibibytes, resident_bytes};
 
     #[test]
     fn finds_a_field_by_its_whole_name() {
@@ -59,5 +66,6 @@ mod tests {
     fn reads_this_process() {
         let usage = ProcessUsage::read();
         assert!(usage.resident_bytes > 100_000 && usage.threads >= 1, "{usage:?}");
+        assert!(resident_bytes() > 100_000);
     }
 }

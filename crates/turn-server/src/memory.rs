@@ -6,13 +6,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tt_os::usage::ProcessUsage;
+use tt_os::usage::resident_bytes;
 use tt_turn::shared::Shared;
 
 use crate::section::MemorySize;
 
-/// Interval between two readings.
-const READ_EVERY: Duration = Duration::from_millis(20);
+/// Shortest and longest interval between two readings.
+const READ_EVERY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// More than workers can fill: the bound is read before memory that grows this fast reaches it.
+const GROWTH_BYTES_PER_S: u64 = 2 << 30;
 
 /// Reads the watched memory from any thread.
 #[derive(Clone, Debug)]
@@ -41,18 +43,24 @@ pub(crate) fn watch(
     let (shared, stop, written) = (Arc::clone(shared), Arc::clone(stop), Arc::clone(&reader.resident_bytes));
     let run = move || {
         while !stop.load(Ordering::Relaxed) {
-            let resident = ProcessUsage::read().resident_bytes;
+            let resident = resident_bytes();
             written.store(resident, Ordering::Relaxed);
             let is_full = is_full(resident, max.bytes, shared.is_memory_full());
             if is_full != shared.is_memory_full() {
                 shared.set_memory_full(is_full);
                 log(is_full, resident, max.bytes);
             }
-            thread::park_timeout(READ_EVERY);
+            thread::park_timeout(next_reading(resident, max.bytes));
         }
     };
     let thread = thread::Builder::new().name("turn-memory".to_owned()).spawn(run);
     Ok((reader, thread.context("turn: cannot start a thread")?))
+}
+
+/// Returns how long memory of `resident` bytes cannot reach `max`, within [`READ_EVERY`].
+fn next_reading(resident: u64, max: u64) -> Duration {
+    let free_ms = max.saturating_sub(resident) / (GROWTH_BYTES_PER_S / 1_000);
+    Duration::from_millis(free_ms).clamp(READ_EVERY.0, READ_EVERY.1)
 }
 
 /// Returns whether allocations are rejected: from `max` on, and until a 32nd of it is free again.
@@ -70,7 +78,17 @@ fn log(is_full: bool, resident: u64, max: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::is_full;
+    use std::time::Duration;
+
+    use super::{is_full, next_reading};
+
+    #[test]
+    fn memory_is_read_more_often_the_nearer_the_bound() {
+        let ms = |resident, max| next_reading(resident, max).as_millis();
+        assert_eq!([ms(0, 64 << 30), ms(0, 2 << 30), ms(0, 200 << 20)], [1_000, 1_000, 97]);
+        assert_eq!([ms(190 << 20, 200 << 20), ms(200 << 20, 200 << 20), ms(300 << 20, 200 << 20)], [20; 3]);
+        assert_eq!(next_reading(u64::MAX, u64::MAX), Duration::from_millis(20));
+    }
 
     #[test]
     fn memory_is_full_from_the_bound_on_until_some_of_it_is_free() {
