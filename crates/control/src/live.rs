@@ -70,7 +70,8 @@ fn everything(shared: &Shared) -> Snapshot {
         risk: read(shared.state.risk.as_ref(), &shared.latest.failed[2]),
         gate: shared.state.gate.as_ref().map(|gate| {
             let has_token = shared.state.token.is_some();
-            GateSnapshot { modes: gate.modes(), limits_version: gate.limits_version(), has_token }
+            let (modes, limits_version, journal) = (gate.modes(), gate.limits_version(), gate.journal());
+            GateSnapshot { modes, limits_version, journal, has_token }
         }),
         incidents: Vec::new(),
         has_token: shared.state.token.is_some(),

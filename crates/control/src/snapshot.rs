@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tt_status::machine::MachineStatus;
 use tt_status::market::MarketStatus;
-use tt_status::risk::{ModeRow, RiskStatus};
+use tt_status::risk::{JournalRow, ModeRow, RiskStatus};
 use tt_status::turn::TurnStatus;
 
 use crate::incident::BookIncident;
@@ -40,6 +40,8 @@ pub(crate) struct GateSnapshot {
     pub(crate) modes: Vec<ModeRow>,
     /// Version of the limits in force; `null` before the gate runs.
     pub(crate) limits_version: Option<u32>,
+    /// How far its journal is written; `null` without a journal.
+    pub(crate) journal: Option<JournalRow>,
     /// Whether an API token is configured: without one, control is rejected.
     pub(crate) has_token: bool,
 }

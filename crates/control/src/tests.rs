@@ -12,7 +12,9 @@ use tt_status::Reading;
 use super::*;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
 use tt_status::market::MarketStatus;
-use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, LimitsText, ModeChange, ModeRow, OpenOrderRow};
+use tt_status::risk::{
+    AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow, OpenOrderRow,
+};
 use tt_status::turn::{Allocations, Bindings, CallErrors, CodeCount, Memory, RuleCount, Streams, TurnStatus};
 
 struct Answer {
@@ -316,6 +318,10 @@ impl GateAdmin for SilentGate {
         Some(3)
     }
 
+    fn journal(&self) -> Option<JournalRow> {
+        Some(JournalRow { record: 41, is_lost: true })
+    }
+
     fn limits(&self) -> Option<LimitsText> {
         Some(LimitsText { version: 3, sha256: "ab".into(), text: "old".into() })
     }
@@ -374,8 +380,9 @@ fn the_gate_is_controlled_with_the_token_only() {
     // The page shows the modes, and knows whether it can change them.
     let live = |running: &Running| live_until(running, |text| text.matches("\ndata: ").count() >= 2);
     let text = live(&running);
-    let expected = r#""gate":{"modes":[{"scope":"account:7","mode":"kill"}],"limits_version":3,"has_token":true}"#;
-    assert!(text.contains(expected), "{text}");
+    let modes = r#""gate":{"modes":[{"scope":"account:7","mode":"kill"}],"#;
+    let expected = format!(r#"{modes}"limits_version":3,"journal":{{"record":41,"is_lost":true}},"has_token":true}}"#);
+    assert!(text.contains(&expected), "{text}");
     let (status, body) = post(&running, right, "limits-file", "application/toml", "new");
     assert_eq!((status, body.as_str()), (200, r#"{"version":4,"sha256":"cd","text":"new"}"#));
     let (status, body) = post(&running, right, "limits-file", "application/toml", "other");

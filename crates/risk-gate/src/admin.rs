@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use tt_model::InstrumentId;
 use tt_risk::{Controls, KillSwitch, Mode};
-use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, LimitsText, ModeChange, ModeRow, OpenOrderRow};
+use tt_status::risk::{
+    AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow, OpenOrderRow,
+};
 
 use crate::board::{Board, BoardRow};
 use crate::control::{Acknowledged, Control};
+use crate::journal::JournalPosition;
 use crate::limits_file::LimitsFile;
 
 /// Modes by their words.
@@ -155,6 +158,10 @@ impl GateAdmin for Admin {
         Some(self.control.switches().limits_version())
     }
 
+    fn journal(&self) -> Option<JournalRow> {
+        journal_row(self.control.journal())
+    }
+
     fn limits(&self) -> Option<LimitsText> {
         let limits = self.control.limits()?;
         Some(limits_text(&limits, self.control.switches().limits_version()))
@@ -175,6 +182,12 @@ impl GateAdmin for Admin {
         let open = found.open.into_iter().map(|(account, client_id)| OpenOrderRow { account, client_id });
         Ok(CancelledOrders { scope: scopes.text(switch), requested: found.requested as u64, open: open.collect() })
     }
+}
+
+/// Returns how far a journal is written; `None` without a journal.
+#[must_use]
+pub fn journal_row(position: &JournalPosition) -> Option<JournalRow> {
+    position.record().map(|record| JournalRow { record, is_lost: position.is_lost() })
 }
 
 /// Returns a limits file with its version and hash.

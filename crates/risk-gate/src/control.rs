@@ -10,6 +10,7 @@ use tt_model::InstrumentId;
 use tt_risk::{Controls, GateError, KillSwitch, Limits, Mode};
 use tt_sync::barrier::Barrier;
 
+use crate::journal::JournalPosition;
 use crate::limits_file::LimitsFile;
 use crate::modes::Modes;
 
@@ -84,6 +85,7 @@ pub(crate) struct LimitsChange {
 pub struct Control {
     changes: SyncSender<Change>,
     switches: Arc<Controls>,
+    journal: Arc<JournalPosition>,
     modes: Option<Arc<Modes>>,
     barrier: Barrier,
     /// By passer.
@@ -116,13 +118,13 @@ impl error::Error for SetLimitsError {}
 
 impl Control {
     pub(crate) fn new(
-        switches: Arc<Controls>,
+        (switches, journal): (Arc<Controls>, Arc<JournalPosition>),
         modes: Option<Arc<Modes>>,
         (barrier, names): (Barrier, Arc<[String]>),
         limits: RunningLimits,
     ) -> (Self, Receiver<Change>) {
         let (changes, received) = sync_channel(CHANGES_MAX);
-        (Self { changes, switches, modes, barrier, names, limits }, received)
+        (Self { changes, switches, journal, modes, barrier, names, limits }, received)
     }
 
     /// Sets `switch` to `mode`: on disk first, if modes are kept, then in memory; returns once the gate and every sender
@@ -207,6 +209,12 @@ impl Control {
     #[must_use]
     pub fn limits(&self) -> Option<Arc<LimitsFile>> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns how far the gate's journal is written.
+    #[must_use]
+    pub fn journal(&self) -> &JournalPosition {
+        &self.journal
     }
 
     /// Returns the kill switches.

@@ -17,7 +17,9 @@ use tt_risk::{Controls, Gate, GateError, KillSwitch, Limits, Mark, Mode, Outcome
 use crate::input::{Answer, Input, judge, perform};
 use crate::journal::recovery::{recover, write_or_log};
 use crate::journal::replay::Replayed;
-use crate::journal::{Durability, Journal, JournalConfig, Keeper, KeeperThread, Lost, Room, SEGMENT_BYTES, Storage};
+use crate::journal::{
+    Durability, Journal, JournalConfig, JournalPosition, Keeper, KeeperThread, Lost, Room, SEGMENT_BYTES, Storage,
+};
 use crate::limits_file::LimitsFile;
 use crate::modes::Modes;
 use crate::sender::unsent;
@@ -44,6 +46,7 @@ pub struct DurableGate<K: Keeper = KeeperThread> {
     wall_ahead_ns: i64,
     modes: Option<Arc<Modes>>,
     journal: Option<Journal<K>>,
+    journal_end: Arc<JournalPosition>,
     /// The folder of the journal.
     folder: Option<PathBuf>,
     /// Whether there is to be a journal, and it cannot be written any more.
@@ -125,6 +128,7 @@ impl<K: Keeper> DurableGate<K> {
             wall_ahead_ns: 0,
             modes,
             journal,
+            journal_end: Arc::default(),
             folder,
             is_lost: false,
             is_tight: false,
@@ -214,6 +218,12 @@ impl<K: Keeper> DurableGate<K> {
     #[must_use]
     pub fn switches(&self) -> Arc<Controls> {
         Arc::clone(&self.switches)
+    }
+
+    /// Returns how far the journal is written, for other threads.
+    #[must_use]
+    pub fn journal_position(&self) -> Arc<JournalPosition> {
+        Arc::clone(&self.journal_end)
     }
 
     /// Returns the file that keeps modes.
@@ -420,16 +430,22 @@ impl<K: Keeper> DurableGate<K> {
 
     fn record(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<(), Lost> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        let written = journal.append(now_ns, input, answer);
-        if written.is_err() {
-            self.lose();
+        match journal.append(now_ns, input, answer) {
+            Ok(number) => {
+                self.journal_end.publish(number);
+                Ok(())
+            }
+            Err(Lost) => {
+                self.lose();
+                Err(Lost)
+            }
         }
-        written
     }
 
     fn lose(&mut self) {
         self.journal = None;
         self.is_lost = true;
+        self.journal_end.lose();
         self.held_marks.clear();
     }
 

@@ -1,6 +1,7 @@
 //! The journal of a gate: every input with its answer, kept before the answer is seen.
 
 mod codec;
+mod position;
 pub(crate) mod recovery;
 pub(crate) mod replay;
 mod snapshot;
@@ -21,6 +22,7 @@ use tt_os::clock::unix_now;
 use tt_os::mapped_file::MappedFile;
 
 use crate::input::{Answer, Input};
+pub use position::JournalPosition;
 pub use storage::{Keeper, Storage};
 
 /// Bytes of a segment.
@@ -130,25 +132,27 @@ impl<K: Keeper> Journal<K> {
         }
     }
 
-    /// Writes a record.
-    pub(crate) fn append(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<(), Lost> {
+    /// Writes a record; returns its number.
+    pub(crate) fn append(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<u64, Lost> {
         let kind = codec::encode(&mut self.body, input, answer);
         if self.writer.room() < self.body.len() + self.reserve_bytes {
             self.take_spare();
         }
         let segment = self.writer.needs_spare();
-        let written = self.writer.append(now_ns, kind, &self.body);
-        if let Err(error) = written {
-            tracing::error!(%error, "risk: the journal is lost: orders are rejected until the next start");
-            return Err(Lost);
-        }
+        let number = match self.writer.append(now_ns, kind, &self.body) {
+            Ok(number) => number,
+            Err(error) => {
+                tracing::error!(%error, "risk: the journal is lost: orders are rejected until the next start");
+                return Err(Lost);
+            }
+        };
         if self.writer.needs_spare() != segment {
             self.keeper.follow(self.writer.current());
             self.ask();
         }
         self.unsynced += 1;
         self.keeper.wrote();
-        Ok(())
+        Ok(number)
     }
 
     /// Waits until all records are as safe as verdicts must be.

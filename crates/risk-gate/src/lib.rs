@@ -38,7 +38,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use admin::{Admin, Scopes, limits_text};
+pub use admin::{Admin, Scopes, journal_row, limits_text};
 pub use board::{AccountStatus, Board, BoardRow, Judgement, Tally, Timings};
 pub use control::{Acknowledged, Cancelled, Control, SetLimitsError};
 pub use dead_man::DeadMan;
@@ -48,7 +48,7 @@ pub use explain::{explain, explain_verdict};
 pub use input::{Answer, Difference, Input, StatedOrder, Statement, perform};
 pub use journal::recovery::{Snapshot, excesses, recover, snapshot};
 pub use journal::replay::{Divergence, JournalReader, JournalRecord, Replay, Replayed, open as open_journal, replay};
-pub use journal::{Durability, JournalConfig, Keeper, KeeperThread, Storage};
+pub use journal::{Durability, JournalConfig, JournalPosition, Keeper, KeeperThread, Storage};
 pub use limits_file::{Change, Excess, Instrument, LimitsFile, Sense, utc_text};
 pub use modes::{Modes, ModesFile};
 pub use ports::{CancelReceiver, IntentSender, Ports, ReportSender, VerdictReceiver};

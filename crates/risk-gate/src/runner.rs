@@ -98,7 +98,8 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
     let (barrier, mut passers) = barrier(names.len());
     let senders = passers.split_off(GATE + 1).into_iter().map(|passer| Sender::new(passer, gate.switches())).collect();
     let limits: RunningLimits = Arc::new(Mutex::new(gate.limits().cloned().map(Arc::new)));
-    let (control, changes) = Control::new(gate.switches(), gate.modes(), (barrier, names), Arc::clone(&limits));
+    let (control, changes) =
+        Control::new((gate.switches(), gate.journal_position()), gate.modes(), (barrier, names), Arc::clone(&limits));
     let stop = Arc::new(AtomicBool::new(false));
     let beats = Beats::default();
     let watch = dead_man.map(|dead_man| Watch::new(dead_man, Arc::clone(&beats)));

@@ -142,6 +142,9 @@ pub trait GateAdmin: Send + Sync {
     /// Returns the version of the limits in force, which verdicts name; `None` before the gate runs.
     fn limits_version(&self) -> Option<u32>;
 
+    /// Returns how far the gate's journal is written; `None` if it keeps none.
+    fn journal(&self) -> Option<JournalRow>;
+
     /// Returns the limits file in force; `None` if no file has made the gate.
     fn limits(&self) -> Option<LimitsText>;
 
@@ -185,6 +188,15 @@ pub struct ModeRow {
     pub scope: String,
     /// `reduce` or `kill`.
     pub mode: &'static str,
+}
+
+/// How far a gate's journal is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct JournalRow {
+    /// Number of the newest record; the first of a journal is 1.
+    pub record: u64,
+    /// True if it cannot be written any more: orders are rejected.
+    pub is_lost: bool,
 }
 
 /// A change of a mode that is in force.

@@ -26,6 +26,7 @@ export function showGate(gate, limits) {
   byId("stopped").hidden = !gate?.modes.length;
   const version = gate?.limits_version ?? null;
   text(byId("limits-version"), version === null ? "" : `; limits version ${version}`);
+  showJournal(gate);
   if (!gate) return;
   byId("no-token").hidden = gate.has_token;
   byId("control").hidden = !gate.has_token;
@@ -37,6 +38,15 @@ export function showGate(gate, limits) {
     make("span", { class: mode === "kill" ? "chip bad" : "chip" }, mode), " ",
     gate.has_token ? button(scope, () => choose(scope), { "aria-label": `Choose ${scope}` }) : scope));
   byId("modes").replaceChildren(...(rows.length > 0 ? rows : [make("li", { class: "quiet" }, "None: every scope is active.")]));
+}
+
+/** Shows how far the journal is written. */
+function showJournal(gate) {
+  const journal = gate?.journal ?? null;
+  text(byId("journal"), journal === null ? "" : journal.is_lost
+    ? `The journal is lost after record ${journal.record}: orders are rejected until the next start.`
+    : `Journal: record ${journal.record}.`);
+  byId("journal").className = journal?.is_lost ? "bad" : "quiet";
 }
 
 /** Suggests the names that the limits have for the chosen level. */

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use control::State;
-use risk_gate::{Acknowledged, LimitsFile, Scopes, limits_text};
-use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, LimitsText, ModeChange, ModeRow};
+use risk_gate::{Acknowledged, LimitsFile, Scopes, journal_row, limits_text};
+use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow};
 
 use super::Run;
 use crate::config::Config;
@@ -63,6 +63,10 @@ impl GateAdmin for Shared {
 
     fn limits_version(&self) -> Option<u32> {
         Some(self.lock().gate.switches().limits_version())
+    }
+
+    fn journal(&self) -> Option<JournalRow> {
+        journal_row(&self.lock().gate.journal_position())
     }
 
     fn limits(&self) -> Option<LimitsText> {

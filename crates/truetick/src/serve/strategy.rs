@@ -12,7 +12,9 @@ use risk_gate::{Board, LimitsFile, Quote, QuoteSource};
 use tt_model::InstrumentId;
 use tt_status::Reading;
 use tt_status::accounting::{Accounting, Stages};
-use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, LimitsText, ModeChange, ModeRow, Ring, RiskStatus};
+use tt_status::risk::{
+    AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow, Ring, RiskStatus,
+};
 
 use crate::demo::{self, DemoConfig, DemoInstrument, Listed};
 
@@ -96,6 +98,10 @@ impl GateAdmin for Strategy {
 
     fn limits_version(&self) -> Option<u32> {
         self.admin().ok()?.limits_version()
+    }
+
+    fn journal(&self) -> Option<JournalRow> {
+        self.admin().ok()?.journal()
     }
 
     fn limits(&self) -> Option<LimitsText> {

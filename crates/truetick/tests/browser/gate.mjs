@@ -1,11 +1,11 @@
 // Controls the gate on the page that `truetick serve` shows, with mouse and keyboard. Prints one line of JSON with what
 // was seen; asserting is the caller's.
 //
-// node gate.mjs CHROMIUM PAGE_URL TOKEN URL_OF_A_PAGE_WITHOUT_TOKEN SCREENSHOT_FOLDER
+// node gate.mjs CHROMIUM PAGE_URL TOKEN URL_OF_A_PAGE_WITHOUT_TOKEN SCREENSHOT_FOLDER URL_OF_A_GATE_WITH_JOURNAL
 
 import { chromium } from "playwright-core";
 
-const [executablePath, url, token, closedUrl, folder] = process.argv.slice(2);
+const [executablePath, url, token, closedUrl, folder, journaledUrl] = process.argv.slice(2);
 const PATIENCE_MS = 60_000;
 const args = [
   "--headless",
@@ -172,7 +172,12 @@ await acknowledged(page, "Resume");
 seen.end = await api();
 
 const closed = await open(closedUrl, { viewport: { width: 1280, height: 900 } });
-seen.closed = { text: await closed.locator("#no-token").innerText(), buttons: await closed.locator("[data-act]:visible").count() };
+seen.closed = { text: await closed.locator("#no-token").innerText(), journal: await closed.locator("#journal").textContent(), buttons: await closed.locator("[data-act]:visible").count() };
+
+const journaled = await open(`${journaledUrl}/`, { viewport: { width: 1280, height: 900 } });
+await journaled.waitForFunction(() => document.getElementById("journal").textContent !== "");
+seen.journal = await journaled.locator("#journal").innerText();
+await shoot(journaled, "journal");
 
 await browser.close();
 console.log(JSON.stringify(seen));

@@ -255,18 +255,21 @@ fn without_the_token_or_a_scope_nothing_changes() {
     assert_eq!(open.json("/api/v1/risk/modes"), json!([]));
 }
 
-/// A running `truetick risk` with control over HTTP.
-struct Events {
+/// A running `truetick risk` with a journal, and control over HTTP.
+pub(crate) struct Events {
     child: Child,
     events: Option<ChildStdin>,
     rows: Lines<BufReader<ChildStdout>>,
     /// Standard error stays open: the log goes there.
     _log: Lines<BufReader<ChildStderr>>,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Events {
-    fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
+        write(folder, "token.txt", TOKEN);
+        write(folder, "truetick.toml", "[http]\napi_token_file = \"token.txt\"\n");
+        write(folder, "1.toml", &limits());
         let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
         command.current_dir(folder).args([
             "--config",
@@ -288,7 +291,7 @@ impl Events {
     }
 
     /// Sends an order; returns the version of the limits, and the reasons.
-    fn ask(&mut self, qty: &str) -> (u64, Value) {
+    pub(crate) fn ask(&mut self, qty: &str) -> (u64, Value) {
         let order = format!(r#"{{"strategy":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"{qty}"}}"#);
         let mark = r#"{"at_ms":5,"mark":{"symbol":"BTC/USDT","px":"60000","is_verified":true}}"#;
         writeln!(self.events.as_mut().unwrap(), "{mark}\n{{\"at_ms\":5,\"intent\":{order}}}").unwrap();
@@ -297,16 +300,18 @@ impl Events {
     }
 }
 
+/// The sample limits, with a rate that the tests stay within.
+fn limits() -> String {
+    include_str!("../../../../deploy/gate-limits.toml")
+        .replace("per-second = 2, burst = 2", "per-second = 9, burst = 9")
+}
+
 /// Limits and modes of a gate that is fed with events change between two of them, and are in its journal.
 #[test]
 fn limits_are_loaded_into_a_running_gate_and_kept_in_its_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let token = write(folder.path(), "token.txt", TOKEN);
-    write(folder.path(), "truetick.toml", "[http]\napi_token_file = \"token.txt\"\n");
-    let limits = include_str!("../../../../deploy/gate-limits.toml")
-        .replace("per-second = 2, burst = 2", "per-second = 9, burst = 9");
-    write(folder.path(), "1.toml", &limits);
-    let second = limits.replace("version = 1", "version = 2").replace("\nqty-max = \"1\"", "\nqty-max = \"0.1\"");
+    let token = folder.path().join("token.txt").display().to_string();
+    let second = limits().replace("version = 1", "version = 2").replace("\nqty-max = \"1\"", "\nqty-max = \"0.1\"");
     let path = write(folder.path(), "2.toml", &second);
     let mut events = Events::start(folder.path());
     let url = events.url.clone();

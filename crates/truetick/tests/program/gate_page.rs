@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use crate::gate_control::Events;
 use crate::served::Served;
 use serde_json::{Value, json};
 use testkit::{Requirement, find_browser, require};
@@ -26,11 +27,12 @@ fn serve(folder: &Path) -> Served {
 }
 
 /// Runs the script, and returns what it has seen.
-fn control(served: &Served, closed: &Served, chromium: &Path, screenshots: &Path) -> Value {
+fn control(served: &Served, closed: &Served, journaled: &str, chromium: &Path, screenshots: &Path) -> Value {
     let mut command = Command::new("node");
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser")).arg("gate.mjs").arg(chromium);
     command.arg(format!("http://{}/", served.http)).arg(TOKEN);
-    let output = command.arg(format!("http://{}/", closed.http)).arg(screenshots).output().expect("node starts");
+    let output =
+        command.arg(format!("http://{}/", closed.http)).arg(screenshots).arg(journaled).output().expect("node starts");
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{errors}"))
 }
@@ -48,7 +50,12 @@ fn the_gate_is_controlled_on_the_page_with_the_token_and_a_second_click() {
     let configured = tempfile::tempdir().unwrap();
     let (served, closed) = (serve(configured.path()), Served::start(&["--fault-every", "0"]));
     closed.wait_ready();
-    let seen = control(&served, &closed, &chromium, &screenshots);
+    let journaled = tempfile::tempdir().unwrap();
+    let mut events = Events::start(journaled.path());
+    for _ in 0..3 {
+        events.ask("0.01");
+    }
+    let seen = control(&served, &closed, &events.url, &chromium, &screenshots);
     let none = json!([]);
     assert_eq!(seen["before"], json!(["None: every scope is active."]));
     let version = text(&seen["version"]).strip_prefix("; limits version ").map(str::parse::<u32>);
@@ -106,6 +113,8 @@ fn the_gate_is_controlled_on_the_page_with_the_token_and_a_second_click() {
 
     assert!(text(&seen["closed"]["text"]).starts_with("No API token is configured"), "{}", seen["closed"]);
     assert_eq!(seen["closed"]["buttons"], 0);
+    // The limits, and three times a mark and an order.
+    assert_eq!((&seen["closed"]["journal"], &seen["journal"]), (&json!(""), &json!("Journal: record 7.")));
     // Chromium says itself that the two refused requests have failed.
     let own = seen["console"].as_array().unwrap().iter().filter(|line| !text(line).contains("Failed to load resource"));
     assert_eq!(own.collect::<Vec<_>>(), Vec::<&Value>::new());
