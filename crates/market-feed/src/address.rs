@@ -192,6 +192,17 @@ mod tests {
         assert!(sent.windows(481).all(|window| window[480].0 - window[0].0 >= Nanos::from_secs(3_600).0));
     }
 
+    /// "5 incoming messages per second" (developers.binance.com, "WebSocket Streams"), a pong among them.
+    #[test]
+    fn requests_to_binance_are_at_most_four_in_any_second() {
+        let (rate, mut pace) = (Venue::BinanceSpot.rules().requests, Pace::default());
+        let mut sent: Vec<Nanos> = (0..20).map(|_| pace.next(rate, Nanos(0))).collect();
+        // After a pause there is a burst again.
+        sent.extend((0..20).map(|_| pace.next(rate, Nanos::from_secs(60))));
+        assert!(sent.windows(5).all(|window| window[4].0 - window[0].0 >= Nanos::from_secs(1).0), "{sent:?}");
+        assert_eq!((sent[1], sent[21]), (Nanos(0), Nanos::from_secs(60)), "two at once");
+    }
+
     #[test]
     fn usdm_and_coinm_share_a_budget_and_spot_has_another() {
         let addresses = Addresses::default();

@@ -108,6 +108,7 @@ struct Running {
 /// # Errors
 /// An invalid flag, an address in use, or a missing system resource.
 pub fn run(args: Args, config: &Config) -> Result<()> {
+    tt_os::clock::calibrate_ahead();
     let silent_after = args.silent_after.map(Duration::try_from_secs_f64).transpose().context("--silent-after")?;
     let open_max = Duration::try_from_secs_f64(args.order_lifetime).context("--order-lifetime")?;
     let limits = limits(&config.risk)?;

@@ -26,6 +26,12 @@ pub fn calibration() -> &'static Calibration {
     })
 }
 
+/// Begins the first call of [`calibration`] on another thread: a start takes less than its 50 ms longer.
+pub fn calibrate_ahead() {
+    // Without a thread the first caller measures.
+    let _ = std::thread::Builder::new().name("calibration".to_owned()).spawn(calibration);
+}
+
 /// Returns nanoseconds since the Unix epoch. The epoch is read once per process and then counted on with the monotonic
 /// clock, so that the time never steps and ages between engines are exact.
 #[must_use]

@@ -210,7 +210,10 @@ impl Connection<'_> {
                         self.next_link = index + 1;
                         match self.take_turn(index, received).await {
                             Err(reason) => self.lose_link(index, reason),
-                            Ok(()) => Ok(()),
+                            Ok(()) => {
+                                self.look_settled(backoff);
+                                Ok(())
+                            }
                         }
                     }
                 },
@@ -414,6 +417,18 @@ impl Connection<'_> {
         }
     }
 
+    /// Notes that every request is answered, and fetches the snapshots that have waited for it.
+    fn look_settled(&mut self, backoff: &mut Backoff) {
+        if self.feed.status.connected || !self.links.iter().all(Link::is_settled) {
+            return;
+        }
+        self.feed.status.connected = true;
+        backoff.succeed();
+        for instrument in std::mem::take(&mut self.held) {
+            self.fetch(instrument);
+        }
+    }
+
     /// Deadlines and numbers.
     async fn beat(&mut self, count: u32, backoff: &mut Backoff) -> Result<(), String> {
         let now = Instant::now();
@@ -434,13 +449,7 @@ impl Connection<'_> {
             }
         }
         self.advance_succession(now);
-        if !self.feed.status.connected && self.links.iter().all(Link::is_settled) {
-            self.feed.status.connected = true;
-            backoff.succeed();
-            for instrument in std::mem::take(&mut self.held) {
-                self.fetch(instrument);
-            }
-        }
+        self.look_settled(backoff);
         self.advance_verification(now);
         self.take_commands();
         self.watch_list(now);

@@ -110,8 +110,8 @@ pub(crate) static SPOT: Rules = Rules {
     // 1,024 streams.
     topics_max: 1000,
     topics_per_request: 300,
-    // Five messages a second, pongs among them.
-    requests: Rate { burst: 1, gap: Nanos::from_millis(250) },
+    // Five messages a second, pongs among them: four requests at most, the first two at once.
+    requests: Rate { burst: 2, gap: Nanos::from_millis(350) },
     // A thousand levels weigh 50 of the 6,000 that are allowed in a minute.
     snapshot_gap: Nanos::from_millis(600),
     // A thousand levels weigh 50 of the 6,000 that are allowed in a minute: half of that for resyncs.

@@ -78,7 +78,9 @@ pub(crate) static RULES: Rules = Rules {
     connection_max: None,
     topics_max: 1000,
     topics_per_request: 300,
-    requests: Rate { burst: 2, gap: Nanos::from_millis(250) },
+    // The limit changes with the venue's load, and no number is documented (docs.kraken.com/api/docs/guides/spot-ratelimits).
+    // A burst is one request for each of the topics above.
+    requests: Rate { burst: 4, gap: Nanos::from_millis(250) },
     snapshot_gap: Nanos::from_millis(100),
     // As of other venues: the limit of messages is not documented.
     resyncs: Rate { burst: 60, gap: Nanos::from_secs(1) },
