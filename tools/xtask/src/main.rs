@@ -12,6 +12,7 @@ mod planted;
 mod programs;
 mod qualify;
 mod sim;
+mod soak;
 mod tally;
 mod test;
 mod tidy;
@@ -40,6 +41,8 @@ enum Command {
     Explore(explore::Arguments),
     /// Run what is run once and kept: seeds, soak, long calls, packages, speed, load.
     Qualify(qualify::Arguments),
+    /// Run every engine for long, under faults, reloads, kills and slow readers: nothing may grow.
+    Soak(soak::Arguments),
     /// Download and verify the captures that docs/captures.md lists.
     Captures(captures::Arguments),
     /// Make an artefact for other machines under target/dist.
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Explore(arguments) => explore::run(&arguments),
         Command::Qualify(arguments) => qualify::run(&arguments),
+        Command::Soak(arguments) => soak::run(&arguments),
         Command::Captures(arguments) => captures::run(&arguments),
         Command::Dist(arguments) => dist::run(&arguments),
     };

@@ -17,8 +17,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha1::Sha1;
 
-use super::soak::Program;
 use super::{Arguments, cargo};
+use crate::soak::Program;
 
 /// How long a credential is good.
 const CREDENTIAL: Duration = Duration::from_secs(120);
@@ -91,7 +91,11 @@ fn call(root: &Path, caller: &Caller, number: u16, seconds: u64) -> anyhow::Resu
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600))?;
     let (listen, secret) = (server.to_string(), secret.to_string_lossy());
     let flags = ["turn", "--listen", &listen, "--auth-secret-file", &secret, "--relay-ports", &relays];
-    let _program = Program::start_at(root, &[&flags[..], &["--allow-own-host", "127.0.0.0/8"]].concat(), http)?;
+    let _program = Program::start_at(
+        &root.join("target/release/truetick"),
+        &[&flags[..], &["--allow-own-host", "127.0.0.0/8"]].concat(),
+        http,
+    )?;
     let expiry = SystemTime::now().duration_since(UNIX_EPOCH)? + CREDENTIAL;
     let user = format!("{}:{}", expiry.as_secs(), caller.name);
     let mut mac = Hmac::<Sha1>::new_from_slice(SECRET.as_bytes())?;

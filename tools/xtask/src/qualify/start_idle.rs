@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 
-use super::cargo;
-use super::soak::{HTTP, Program};
+use super::{cargo, last_line};
+use crate::soak::{HTTP, Program};
 
 /// Starts of each command; the median counts.
 const STARTS: usize = 11;
@@ -27,6 +27,11 @@ const TURN_SHARE_MAX: f64 = 0.001;
 const TURN: &[&str] = &["turn", "--listen", "127.0.0.1:0", "--user", "ann:secret"];
 const SERVE: &[&str] = &["serve", "--turn-listen", "127.0.0.1:0"];
 
+/// Allocations whose memory is measured, and its bound.
+const ALLOCATIONS: &str = "100000";
+const ALLOCATIONS_KIB_MAX: u64 = 1 << 20;
+const ALLOCATIONS_LISTEN: &str = "127.0.0.1:13479";
+
 /// A figure with its bound.
 struct Figure {
     text: String,
@@ -35,11 +40,11 @@ struct Figure {
 
 /// Builds `truetick`, measures, prints each figure, and fails if one is above its bound.
 pub(super) fn run(root: &Path) -> anyhow::Result<String> {
-    let build = ["build", "--release", "--locked", "--package", "truetick"];
-    ensure!(cargo(root, &build).status().context("cargo")?.success(), "the program does not build");
-    let mut figures = vec![ready(root, "turn", TURN)?, ready(root, "serve", SERVE)?, audit(root)?];
-    figures.extend(idle(root, "turn", TURN, TURN_KIB_MAX, Some(TURN_SHARE_MAX))?);
-    figures.extend(idle(root, "serve", SERVE, SERVE_KIB_MAX, None)?);
+    let built = &*Program::build(root)?;
+    let mut figures = vec![ready(built, "turn", TURN)?, ready(built, "serve", SERVE)?, audit(root)?];
+    figures.extend(idle(built, "turn", TURN, TURN_KIB_MAX, Some(TURN_SHARE_MAX))?);
+    figures.extend(idle(built, "serve", SERVE, SERVE_KIB_MAX, None)?);
+    figures.push(allocations(root, built)?);
     for Figure { text, is_within } in &figures {
         println!("{text}{}", if *is_within { "" } else { ": ABOVE" });
     }
@@ -49,10 +54,10 @@ pub(super) fn run(root: &Path) -> anyhow::Result<String> {
 }
 
 /// Times from the start of a process until `/readyz` answers 200.
-fn ready(root: &Path, name: &str, arguments: &[&str]) -> anyhow::Result<Figure> {
+fn ready(built: &Path, name: &str, arguments: &[&str]) -> anyhow::Result<Figure> {
     median(&format!("{name} ready"), READY_MAX, || {
         let started = Instant::now();
-        let _program = Program::start_at(root, arguments, HTTP.parse()?)?;
+        let _program = Program::start_at(built, arguments, HTTP.parse()?)?;
         Ok(started.elapsed())
     })
 }
@@ -82,15 +87,28 @@ fn median(name: &str, max: Duration, run: impl Fn() -> anyhow::Result<Duration>)
     Ok(Figure { text, is_within: middle <= max })
 }
 
+/// Makes [`ALLOCATIONS`], and returns the resident memory of the server that holds them.
+fn allocations(root: &Path, built: &Path) -> anyhow::Result<Figure> {
+    let server = ["turn", "--listen", ALLOCATIONS_LISTEN, "--user", "ann:secret", "--allocations-max", ALLOCATIONS];
+    let pools = ["--relay-ip", "127.0.0.1", "--relay-ip", "127.0.0.2", "--relay-ports", "1024-65535"];
+    let shares = ["--user-share-percent", "100", "--user-allocations-per-second", "0"];
+    let program = Program::start_at(built, &[&server[..], &pools, &shares].concat(), HTTP.parse()?)?;
+    let client = ["run", "--release", "--quiet", "--locked", "--package", "testkit", "--example", "allocations", "--"];
+    let made = last_line(cargo(root, &client).args([ALLOCATIONS_LISTEN, "ann", "secret", ALLOCATIONS]))?;
+    let kib = program.resident_kib()?;
+    let (mib, max) = (kib as f64 / 1024.0, ALLOCATIONS_KIB_MAX >> 10);
+    Ok(Figure { text: format!("turn {mib:.1} MiB of {max} MiB ({made})"), is_within: kib <= ALLOCATIONS_KIB_MAX })
+}
+
 /// Watches a program without clients for [`IDLE`]: its resident memory, and the share of a core if `share_max` bounds it.
 fn idle(
-    root: &Path,
+    built: &Path,
     name: &str,
     arguments: &[&str],
     kib_max: u64,
     share_max: Option<f64>,
 ) -> anyhow::Result<Vec<Figure>> {
-    let program = Program::start_at(root, arguments, HTTP.parse()?)?;
+    let program = Program::start_at(built, arguments, HTTP.parse()?)?;
     let (before, started) = (program.processor_time()?, Instant::now());
     thread::sleep(IDLE);
     let used = program.processor_time()?.saturating_sub(before);
