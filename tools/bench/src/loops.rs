@@ -7,9 +7,12 @@ pub mod ablation;
 mod delay;
 pub mod hand_over;
 mod layout_run;
+mod one_line;
 mod ring_run;
+mod words;
 
 pub use delay::Delay;
 pub use hand_over::Idle;
 pub use layout_run::{Layout, LayoutPlan, LayoutRun, run_layout};
+pub use one_line::{LineReceiver, LineSender, one_line};
 pub use ring_run::{RingPlan, RingRun, read_whole, run_ring};

@@ -23,7 +23,7 @@ pub use deadline::Deadline;
 pub use jitter::{JitterPlan, spin};
 pub use kernel::kernel;
 pub use measurement::{Block, Measurement};
-pub use middle::middle;
+pub use middle::{middle, within_step};
 pub use pair::{Threads, on_two_cores, on_two_threads};
 pub use ping_pong::PingPong;
 pub use placement::Placement;

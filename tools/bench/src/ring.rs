@@ -4,6 +4,7 @@ mod ablation;
 mod latencies;
 mod layouts;
 mod machine;
+mod model;
 mod references;
 mod rounds;
 mod tail;
@@ -185,7 +186,7 @@ fn settings(rounds: &Rounds, granted: Granted, huge_pages: String, cpus: [usize;
         priority: granted.priority,
         locked_memory: granted.locked_memory,
         huge_pages,
-        idle: "between events the producer keeps the next slot's line".to_owned(),
+        idle: "between events the producer does nothing, but in hold_next and floor_hold_next".to_owned(),
         skew_ns: rounds.skew_ns(),
         cycle_ns: scale.ns_f64(1.0),
         step_ns: rounds.step_ns(),

@@ -4,11 +4,17 @@
 /// which side of the middle most of them lie. Sorts `values`; `None` without any.
 #[must_use]
 pub fn middle(values: &mut [u64]) -> Option<f64> {
+    within_step(values, 0.5)
+}
+
+/// The `q` quantile (0 to below 1) in the same way.
+pub fn within_step(values: &mut [u64], q: f64) -> Option<f64> {
     values.sort_unstable();
-    let (least, median) = (*values.first()?, *values.get(values.len() / 2)?);
+    let wanted = values.len() as f64 * q;
+    let (least, median) = (*values.first()?, *values.get(wanted as usize)?);
     let below = values.partition_point(|value| *value < median);
     let until = values.partition_point(|value| *value <= median);
-    let share = (values.len() as f64 / 2.0 - below as f64) / (until - below) as f64;
+    let share = (wanted - below as f64) / (until - below) as f64;
     let step = values.iter().fold(0, |step, value| greatest_divisor(step, value - least));
     Some(median as f64 + (share - 0.5) * step as f64)
 }

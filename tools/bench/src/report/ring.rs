@@ -200,6 +200,68 @@ pub struct References {
     pub alone: Vec<Alone>,
     /// Variants of the loop with one change.
     pub controls: Vec<Control>,
+    /// Difference of the medians of two equal builds: no effect below its interval is one.
+    pub again_ns: Option<Estimate>,
+    /// The ring beside one cache line.
+    pub floors: Vec<FloorComparison>,
+    /// What the median is made of.
+    pub parts: Option<Parts>,
+    /// Whether delays add.
+    pub slopes: Vec<Slope>,
+}
+
+/// The ring beside the smallest program that passes the same message between the same threads.
+#[derive(Clone, Debug, Serialize)]
+pub struct FloorComparison {
+    /// The producer's action between events, which both have.
+    pub name: &'static str,
+    /// One entry for each compared quantile.
+    pub quantiles: Vec<FloorQuantile>,
+}
+
+/// A quantile of both.
+#[derive(Clone, Debug, Serialize)]
+pub struct FloorQuantile {
+    /// `p1`, `p10`, `p50` or `p90`.
+    pub quantile: &'static str,
+    /// The floor's, nanoseconds, mean over the rounds.
+    pub floor_ns: Estimate,
+    /// By how much the ring's is above it.
+    pub above_ns: Estimate,
+    /// What two equal builds differ by.
+    pub noise_ns: f64,
+    /// False if the ring is below its floor by more than that: then it is none.
+    pub is_held: bool,
+}
+
+/// Two changes, each made with and without the other. If they overlap, the two figures of each are bounds and no sum.
+#[derive(Clone, Debug, Serialize)]
+pub struct Parts {
+    /// One cache line, nothing judged: the machine's share, with both stamps.
+    pub floor_ns: Estimate,
+    /// The ring in place of the line, without the evaluator and with it.
+    pub ring_ns: [Estimate; 2],
+    /// The evaluator, on the line and on the ring.
+    pub evaluator_ns: [Estimate; 2],
+    /// By how much both together differ from the sum of each alone: the residual.
+    pub overlap_ns: Estimate,
+    /// What two equal builds differ by.
+    pub noise_ns: f64,
+    /// Whether the residual is none.
+    pub adds_up: bool,
+}
+
+/// How the median answers to delays of several lengths.
+#[derive(Clone, Debug, Serialize)]
+pub struct Slope {
+    /// Where the delay is.
+    pub name: &'static str,
+    /// The delays, nanoseconds; the first is none.
+    pub delays_ns: Vec<f64>,
+    /// Nanoseconds of the median for each nanosecond of delay.
+    pub slope: Estimate,
+    /// Whether the interval contains 1.
+    pub is_linear: bool,
 }
 
 /// A time that was measured alone.
@@ -226,6 +288,8 @@ pub struct Control {
     pub expected_ns: Option<f64>,
     /// Whether the interval contains the expected change; `None` where none is known.
     pub is_met: Option<bool>,
+    /// Whether the change is no larger than that between two equal builds.
+    pub is_none: bool,
 }
 
 /// Events that took longer than `threshold_ns`, and why.

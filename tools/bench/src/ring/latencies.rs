@@ -29,7 +29,7 @@ impl Rounds {
     /// One in flight, then each rate.
     pub(super) fn loops(&self, bootstrap: &Bootstrap) -> Vec<Loop> {
         let open = self.sizes.rates.iter().map(|rate| Variant::Open(*rate));
-        [Variant::Gate, Variant::Watched]
+        [Variant::Gate, Variant::HoldsNext, Variant::Floor, Variant::FloorHoldsNext, Variant::Watched]
             .into_iter()
             .chain(open)
             .map(|variant| self.loop_of(variant, bootstrap))
@@ -44,9 +44,7 @@ impl Rounds {
         let (kind, offered_per_s, published) = match variant {
             Variant::Open(rate) => (LoopKind::ResponseTime, Some(f64::from(rate)), None),
             Variant::Gate => (LoopKind::ServiceTime, None, Some(NULLRING)),
-            Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => {
-                (LoopKind::ServiceTime, None, None)
-            }
+            _ => (LoopKind::ServiceTime, None, None),
         };
         let mut classes: Vec<ClassFigures> = self.class("all", &runs, bootstrap).into_iter().collect();
         for placement in PLACEMENTS {

@@ -7,10 +7,11 @@ use crate::report::{Bootstrap, Estimate};
 use tt_meter::Scale;
 
 use super::latencies::{PLACEMENTS, mean};
+use super::model::{Model, is_none, size};
 use super::rounds::{Rounds, Variant};
 
 /// Runs in a placement below which it has no entry.
-const RUNS_MIN: usize = 5;
+pub(super) const RUNS_MIN: usize = 5;
 
 /// Names and meanings of the times, in the order of [`Times::alone`].
 const ALONE: [(&str, &str); 3] = [
@@ -58,39 +59,40 @@ fn of(rounds: &Rounds, placement: Placement, bootstrap: &Bootstrap) -> Option<Re
         let ns = estimate(&|times| times.alone[index])?;
         Some(Alone { name, what, ns })
     });
-    let delay_ns = rounds.delay.ns();
+    let model = Model { rounds, placement, bootstrap };
+    let noise_ns = model.noise(0.5).map(size);
     let p50s = |variant| by_round(variant).iter().map(|times| times.map(|times| times.p50)).collect::<Vec<_>>();
     let shipped_p50s = p50s(Variant::Gate);
     let change = |name, what: String, variant, expected_ns| {
-        let change = Change { name, what, expected_ns };
+        let change = Change { name, what, expected_ns, noise_ns };
         change.judge(&shipped_p50s, &p50s(variant), rounds.step_ns(), bootstrap)
     };
-    let controls = [
-        change(
-            "evaluator_removed",
-            "the evaluator left out, the whole event still read".to_owned(),
-            Variant::Reader,
-            None,
-        ),
-        change(
-            "delay_added",
-            format!("a delay of {delay_ns:.1} ns after the evaluator"),
-            Variant::Delayed,
-            Some(delay_ns),
-        ),
-        change(
-            "delay_before_push",
-            format!("a delay of {delay_ns:.1} ns between the stamp and the push"),
-            Variant::PushedLate,
-            Some(delay_ns),
-        ),
+    let removed = "the evaluator left out, the whole event still read".to_owned();
+    let held = "the idle producer keeps the next slot's line".to_owned();
+    let unknown = [
+        change("evaluator_removed", removed, Variant::Reader, None),
+        change("hold_next", held, Variant::HoldsNext, None),
     ];
+    let known = rounds.delays.iter().enumerate().flat_map(|(which, delay)| {
+        let ns = delay.ns();
+        let after = format!("a delay of {ns:.1} ns after the evaluator");
+        let before = format!("a delay of {ns:.1} ns between the stamp and the push");
+        [
+            change("delay_added", after, Variant::Delayed(which), Some(ns)),
+            change("delay_before_push", before, Variant::PushedLate(which), Some(ns)),
+        ]
+    });
+    let controls = unknown.into_iter().chain(known);
     Some(References {
         class: placement.name().to_owned(),
         runs: present.len(),
         p50_ns: estimate(&|times| times.p50)?,
         alone: alone.collect::<Option<_>>()?,
-        controls: controls.into_iter().flatten().collect(),
+        controls: controls.flatten().collect(),
+        again_ns: model.noise(0.5),
+        floors: model.floors(),
+        parts: model.parts(),
+        slopes: model.slopes(),
     })
 }
 
@@ -110,6 +112,8 @@ struct Change {
     what: String,
     /// Its size, where it is known.
     expected_ns: Option<f64>,
+    /// The effect of no change, if it was measured.
+    noise_ns: Option<f64>,
 }
 
 impl Change {
@@ -121,15 +125,16 @@ impl Change {
             return None;
         }
         let p50_moved_ns = mean(&moved, bootstrap)?;
-        let Self { name, what, expected_ns } = self;
+        let Self { name, what, expected_ns, noise_ns } = self;
         let is_met = expected_ns.map(|expected_ns| contains(&p50_moved_ns, expected_ns, step_ns));
-        Some(Control { name, what, p50_moved_ns, expected_ns, is_met })
+        let is_none = noise_ns.is_some_and(|noise_ns| is_none(&p50_moved_ns, noise_ns));
+        Some(Control { name, what, p50_moved_ns, expected_ns, is_met, is_none })
     }
 }
 
 /// Whether the interval contains `expected_ns`, with a tolerance of a tenth of the clock's step, within which medians are
 /// interpolated, and of 2 % for the calibration of the delay.
-fn contains(estimate: &Estimate, expected_ns: f64, step_ns: f64) -> bool {
+pub(super) fn contains(estimate: &Estimate, expected_ns: f64, step_ns: f64) -> bool {
     let tolerance_ns = step_ns / 10.0 + 0.02 * expected_ns.abs();
     estimate.low - tolerance_ns <= expected_ns && expected_ns <= estimate.high + tolerance_ns
 }
@@ -146,7 +151,7 @@ mod tests {
     }
 
     fn judge(to: &[Option<f64>], expected_ns: Option<f64>) -> Option<Control> {
-        let change = Change { name: "", what: String::new(), expected_ns };
+        let change = Change { name: "", what: String::new(), expected_ns, noise_ns: Some(3.0) };
         change.judge(&runs(80.0, 3), to, 10.0, &Bootstrap { resamples: 500, seed: 5 })
     }
 
@@ -162,7 +167,8 @@ mod tests {
     fn a_change_of_unknown_size_is_not_judged() {
         let control = judge(&runs(70.0, 5), None).unwrap();
         assert_eq!((control.expected_ns, control.is_met), (None, None));
-        assert!((control.p50_moved_ns.value + 10.0).abs() < 1.0);
+        assert!((control.p50_moved_ns.value + 10.0).abs() < 1.0 && !control.is_none);
+        assert!(judge(&runs(82.0, 5), None).unwrap().is_none, "two equal builds differ by 3 ns");
     }
 
     #[test]

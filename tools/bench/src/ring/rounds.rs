@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::loops::hand_over::{Clocks, HandOver, Pace, Plan, Sends, hand_over};
-use crate::loops::{Delay, Idle, read_whole};
+use crate::loops::{Delay, Idle, one_line, read_whole};
 use crate::machine::{Jitter, JitterPlan, Threads, spin};
 use crate::report::ring::Run;
 use anyhow::{Context as _, ensure};
@@ -20,8 +20,8 @@ use crate::rows::ring::reference::Reference;
 
 /// Different orders; a run sends them over and over.
 const ORDERS: usize = 1 << 16;
-/// Delay of the control, nanoseconds.
-const DELAY_NS: f64 = 50.0;
+/// Delays of the controls, nanoseconds. The shipped build has none.
+const DELAYS_NS: [f64; 4] = [25.0, 50.0, 100.0, 200.0];
 /// Samples of each time measured alone, per run.
 const ALONE: usize = 2048;
 /// An open loop's run is this long at least, nanoseconds, unless its rate makes it longer.
@@ -38,14 +38,24 @@ const RATES: [u32; 3] = [100_000, 1_000_000, 5_000_000];
 /// The subject of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Variant {
-    /// One in flight, the gate judges every event: the shipped build.
+    /// One in flight, the evaluator judges every event: the shipped ring.
     Gate,
-    /// The same without the gate: the event is read, and that is all.
+    /// The same once more: what a comparison of two equal builds finds.
+    Again,
+    /// The same, and the idle producer keeps the next slot's line.
+    HoldsNext,
+    /// The same as the first without the evaluator: the event is read, and that is all.
     Reader,
-    /// The same with the gate and a known delay after it, before the stamp.
-    Delayed,
+    /// One cache line in place of the ring.
+    Floor,
+    /// That without the evaluator.
+    FloorReader,
+    /// One cache line with the evaluator, and the idle producer keeps it.
+    FloorHoldsNext,
+    /// The same as shipped with a known delay after the evaluator, before the stamp: an index of [`DELAYS_NS`].
+    Delayed(usize),
     /// The same as shipped with that delay between the first stamp and the push.
-    PushedLate,
+    PushedLate(usize),
     /// The same as shipped, and both threads are watched for stalls.
     Watched,
     /// At this rate, the gate judges every event.
@@ -56,12 +66,30 @@ impl Variant {
     pub(super) fn name(self) -> String {
         match self {
             Self::Gate => "one_in_flight".to_owned(),
+            Self::Again => "again".to_owned(),
+            Self::HoldsNext => "hold_next".to_owned(),
             Self::Reader => "evaluator_removed".to_owned(),
-            Self::Delayed => "delay_added".to_owned(),
-            Self::PushedLate => "delay_before_push".to_owned(),
+            Self::Floor => "floor".to_owned(),
+            Self::FloorReader => "floor_evaluator_removed".to_owned(),
+            Self::FloorHoldsNext => "floor_hold_next".to_owned(),
+            Self::Delayed(which) => format!("delay_added_{}", DELAYS_NS[which]),
+            Self::PushedLate(which) => format!("delay_before_push_{}", DELAYS_NS[which]),
             Self::Watched => "watched".to_owned(),
             Self::Open(rate) => format!("open_{rate}"),
         }
+    }
+
+    /// Whether the consumer judges events.
+    const fn is_judged(self) -> bool {
+        !matches!(self, Self::Reader | Self::FloorReader)
+    }
+
+    const fn is_floor(self) -> bool {
+        matches!(self, Self::Floor | Self::FloorReader | Self::FloorHoldsNext)
+    }
+
+    const fn idle(self) -> Idle {
+        if matches!(self, Self::HoldsNext | Self::FloorHoldsNext) { Idle::HoldsNext } else { Idle::Rests }
     }
 }
 
@@ -93,20 +121,27 @@ impl Sizes {
     /// Every variant of a round.
     fn variants(&self) -> Vec<Variant> {
         let open = self.rates.iter().map(|rate| Variant::Open(*rate));
-        let in_flight = [Variant::Gate, Variant::Reader, Variant::Delayed, Variant::PushedLate, Variant::Watched];
-        in_flight.into_iter().chain(open).collect()
+        let in_flight = [
+            Variant::Gate,
+            Variant::Again,
+            Variant::HoldsNext,
+            Variant::Reader,
+            Variant::Floor,
+            Variant::FloorReader,
+            Variant::FloorHoldsNext,
+            Variant::Watched,
+        ];
+        let delays = (0..DELAYS_NS.len()).flat_map(|which| [Variant::Delayed(which), Variant::PushedLate(which)]);
+        in_flight.into_iter().chain(delays).chain(open).collect()
     }
 
     fn plan(&self, variant: Variant) -> Plan {
-        let (threads, idle) = (self.threads, Idle::HoldsNext);
-        let (warmup, events, pace) = match variant {
-            Variant::Gate | Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => {
-                (self.warmup, self.events / self.rounds, Pace::OneInFlight)
-            }
-            Variant::Open(rate) => {
-                let events = (f64::from(rate) * OPEN_NS / 1e9).ceil() as usize;
-                (self.warmup.min(events / 4), events, Pace::PerSecond(f64::from(rate)))
-            }
+        let (threads, idle) = (self.threads, variant.idle());
+        let (warmup, events, pace) = if let Variant::Open(rate) = variant {
+            let events = (f64::from(rate) * OPEN_NS / 1e9).ceil() as usize;
+            (self.warmup.min(events / 4), events, Pace::PerSecond(f64::from(rate)))
+        } else {
+            (self.warmup, self.events / self.rounds, Pace::OneInFlight)
         };
         let watch_ns = (variant == Variant::Watched).then_some(STALL_NS);
         Plan { threads, warmup, events, pace, idle, alone: ALONE, watch_ns, time_max_ns: TIME_MAX_NS }
@@ -137,7 +172,8 @@ pub(super) struct Rounds {
     pub(super) made: Vec<Made>,
     /// The consumer's core spinning alone, once a round.
     pub(super) floor: Vec<Jitter>,
-    pub(super) delay: Delay,
+    /// One for each of [`DELAYS_NS`].
+    pub(super) delays: Vec<Delay>,
     orders: Vec<OrderTerms>,
     /// The checksum of each variant's recorded events.
     expected: Vec<(Variant, u64)>,
@@ -148,8 +184,9 @@ impl Rounds {
         let orders = orders(142, ORDERS);
         let expected = sizes.variants().into_iter().map(|variant| (variant, checksum(&orders, variant, &sizes)));
         let expected = expected.collect();
-        let delay = Delay::calibrate(calibration.clock, calibration.scale, DELAY_NS);
-        Self { calibration, sizes, made: Vec::new(), floor: Vec::new(), delay, orders, expected }
+        let delay = |ns: &f64| Delay::calibrate(calibration.clock, calibration.scale, *ns);
+        let delays = DELAYS_NS.iter().map(delay).collect();
+        Self { calibration, sizes, made: Vec::new(), floor: Vec::new(), delays, orders, expected }
     }
 
     /// Makes every round.
@@ -193,11 +230,14 @@ impl Rounds {
     fn one(&self, variant: Variant) -> Result<HandOver, nix::errno::Errno> {
         let plan = self.sizes.plan(variant);
         let clocks = Clocks::of(self.calibration.clock, self.calibration.scale);
-        let (sender, receiver) = ring(self.sizes.slots);
-        // One piece of code for all variants: another would lie elsewhere in memory, and be some nanoseconds slower or
-        // quicker for that.
-        let pushed_late = (variant == Variant::PushedLate).then_some(self.delay);
-        let (is_judged, delay) = (variant != Variant::Reader, (variant == Variant::Delayed).then_some(self.delay));
+        // One piece of code for all variants of a queue: another would lie elsewhere in memory, and be some nanoseconds
+        // slower or quicker for that.
+        let (pushed_late, delay) = match variant {
+            Variant::PushedLate(which) => (Some(self.delays[which]), None),
+            Variant::Delayed(which) => (None, Some(self.delays[which])),
+            _ => (None, None),
+        };
+        let is_judged = variant.is_judged();
         let mut judge = judge();
         let consume = move |intent: &OrderIntent| {
             let answer = if is_judged { judge(intent) } else { read(intent) };
@@ -206,14 +246,20 @@ impl Rounds {
             }
             answer
         };
-        hand_over(&plan, &self.orders, clocks, (LateSender { sender, delay: pushed_late }, receiver), consume)
+        if variant.is_floor() {
+            let (sender, receiver) = one_line();
+            hand_over(&plan, &self.orders, clocks, (LateSender { sender, delay: pushed_late }, receiver), consume)
+        } else {
+            let (sender, receiver) = ring(self.sizes.slots);
+            hand_over(&plan, &self.orders, clocks, (LateSender { sender, delay: pushed_late }, receiver), consume)
+        }
     }
 
     /// Of the offered rate.
     fn achieved(&self, variant: Variant, run: &HandOver) -> Option<f64> {
         match variant {
-            Variant::Gate | Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => None,
             Variant::Open(rate) => Some(self.rate_of(run) / f64::from(rate)),
+            _ => None,
         }
     }
 
@@ -323,12 +369,12 @@ fn read(intent: &OrderIntent) -> u64 {
 fn checksum(orders: &[OrderTerms], variant: Variant, sizes: &Sizes) -> u64 {
     let plan = sizes.plan(variant);
     let mut reference = Reference::default();
-    let answers = orders.iter().cycle().take(plan.warmup + plan.events).zip(0..).map(|(terms, seq)| match variant {
-        Variant::Reader => terms.client_id,
-        Variant::Gate | Variant::Delayed | Variant::PushedLate | Variant::Watched | Variant::Open(_) => {
-            let (reasons, worst_pos) = reference.evaluate(&terms.numbered(seq));
-            digest(reasons.0, u8::from(reasons.0 == 0), worst_pos)
+    let answers = orders.iter().cycle().take(plan.warmup + plan.events).zip(0..).map(|(terms, seq)| {
+        if !variant.is_judged() {
+            return terms.client_id;
         }
+        let (reasons, worst_pos) = reference.evaluate(&terms.numbered(seq));
+        digest(reasons.0, u8::from(reasons.0 == 0), worst_pos)
     });
     answers.skip(plan.warmup).fold(0, u64::wrapping_add)
 }

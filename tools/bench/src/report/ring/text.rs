@@ -3,7 +3,8 @@
 use std::io;
 
 use super::{
-    CauseCount, ClassFigures, Control, Figures, LayoutFigures, Loop, LoopKind, References, RingResult, Settings, Tail,
+    CauseCount, ClassFigures, Control, Figures, FloorComparison, LayoutFigures, Loop, LoopKind, Parts, References,
+    RingResult, Settings, Slope, Tail,
 };
 use crate::report::Estimate;
 
@@ -142,7 +143,50 @@ impl References {
             writeln!(to, "  {name:<21} {:>8.1} {:>18}  {}", alone.ns.value, interval(&alone.ns), alone.what)?;
         }
         writeln!(to, "controls: change of the p50, differences of runs of one round")?;
-        self.controls.iter().try_for_each(|control| control.write(to))
+        self.controls.iter().try_for_each(|control| control.write(to))?;
+        if let Some(again_ns) = &self.again_ns {
+            let (value, interval) = (again_ns.value, interval(again_ns));
+            writeln!(to, "  two equal builds (A/A): {value:+.1} {interval}; an effect below that is none")?;
+        }
+        self.slopes.iter().try_for_each(|slope| slope.write(to))?;
+        self.floors.iter().try_for_each(|floor| floor.write(to))?;
+        self.parts.iter().try_for_each(|parts| parts.write(to))
+    }
+}
+
+impl Slope {
+    fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
+        let delays: Vec<String> = self.delays_ns.iter().map(|ns| format!("{ns:.0}")).collect();
+        let verdict = if self.is_linear { "delays add" } else { "NOT 1: what is delayed overlaps with the rest" };
+        let (slope, interval) = (self.slope.value, format!("[{:.3}, {:.3}]", self.slope.low, self.slope.high));
+        writeln!(to, "  delays of {} ns {}: slope {slope:.3} {interval}, {verdict}", delays.join(", "), self.name)
+    }
+}
+
+impl FloorComparison {
+    fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
+        writeln!(to, "the ring above its floor, one cache line with the same stamps and pacing; {}", self.name)?;
+        for of in &self.quantiles {
+            let (floor, above) = (of.floor_ns.value, &of.above_ns);
+            let verdict = if of.is_held { "" } else { ": BELOW ITS FLOOR, which is none then" };
+            let moved = format!("{:+.1} {}", above.value, interval(above));
+            writeln!(to, "  {:<4} floor {floor:>8.1}, ring {moved} (A/A {:.1}){verdict}", of.quantile, of.noise_ns)?;
+        }
+        Ok(())
+    }
+}
+
+impl Parts {
+    fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
+        let of = |estimate: &Estimate| format!("{:+.1} {}", estimate.value, interval(estimate));
+        let (floor, [ring, judged_ring], [evaluator, late_evaluator]) =
+            (&self.floor_ns, &self.ring_ns, &self.evaluator_ns);
+        writeln!(to, "what the p50 is made of, each change with and without the other:")?;
+        writeln!(to, "  machine   {:>8.1} {}: one line, both stamps, nothing judged", floor.value, interval(floor))?;
+        writeln!(to, "  ring      {} without the evaluator, {} with it", of(ring), of(judged_ring))?;
+        writeln!(to, "  evaluator {} on the line, {} on the ring", of(evaluator), of(late_evaluator))?;
+        let verdict = if self.adds_up { "none: the parts add up" } else { "they overlap: bounds, no sum" };
+        writeln!(to, "  residual  {} (A/A {:.1}), {verdict}", of(&self.overlap_ns), self.noise_ns)
     }
 }
 
@@ -152,6 +196,7 @@ impl Control {
         let expected = match (self.expected_ns, self.is_met) {
             (Some(expected_ns), Some(true)) => format!(", expected {expected_ns:+.1}: met"),
             (Some(expected_ns), _) => format!(", expected {expected_ns:+.1}: NOT MET"),
+            (None, _) if self.is_none => ": none".to_owned(),
             (None, _) => String::new(),
         };
         writeln!(to, "  {}: {:+.1} {}{expected}", self.what, moved.value, interval(moved))

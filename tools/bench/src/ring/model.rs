@@ -1,0 +1,191 @@
+//! What a latency through the ring is made of: its floor, changes that are made on purpose, and whether their effects add
+//! up. Every figure is a difference of runs of one round, in one placement.
+
+use crate::machine::{Placement, within_step};
+use crate::report::ring::{FloorComparison, FloorQuantile, Parts, Slope};
+use crate::report::{Bootstrap, Estimate};
+
+use super::latencies::mean;
+use super::references::{RUNS_MIN, contains};
+use super::rounds::{Rounds, Variant};
+
+/// The compared quantiles.
+const QUANTILES: [(&str, f64); 4] = [("p1", 0.01), ("p10", 0.1), ("p50", 0.5), ("p90", 0.9)];
+
+/// The runs of one placement.
+pub(super) struct Model<'a> {
+    pub(super) rounds: &'a Rounds,
+    pub(super) placement: Placement,
+    pub(super) bootstrap: &'a Bootstrap,
+}
+
+impl Model<'_> {
+    /// A quantile of each round's run in nanoseconds, `None` where the cores were elsewhere.
+    fn by_round(&self, variant: Variant, q: f64) -> Vec<Option<f64>> {
+        let made = self.rounds.made.iter().filter(|made| made.variant == variant);
+        made.map(|made| {
+            let is_here = made.run.placement == self.placement;
+            let cycles = is_here.then(|| within_step(&mut made.run.cycles.clone(), q)).flatten();
+            cycles.map(|cycles| self.rounds.calibration.scale.ns_f64(cycles))
+        })
+        .collect()
+    }
+
+    /// The mean over rounds of what `of` makes of the quantile of each of `variants`.
+    fn over_rounds<const N: usize>(
+        &self,
+        variants: [Variant; N],
+        q: f64,
+        of: impl Fn([f64; N]) -> f64,
+    ) -> Option<Estimate> {
+        mean_of_rounds(&variants.map(|variant| self.by_round(variant, q)), self.bootstrap, of)
+    }
+
+    /// The difference of two equal builds: what a comparison of different ones must exceed.
+    pub(super) fn noise(&self, q: f64) -> Option<Estimate> {
+        self.over_rounds([Variant::Gate, Variant::Again], q, |[gate, again]| again - gate)
+    }
+
+    /// Compares the ring with one cache line at several quantiles.
+    pub(super) fn floors(&self) -> Vec<FloorComparison> {
+        let compare = |name, ring, floor| {
+            let quantiles = QUANTILES.iter().map(|(quantile, q)| {
+                let noise_ns = size(self.noise(*q)?);
+                let floor_ns = self.over_rounds([floor], *q, |[floor]| floor)?;
+                let above_ns = self.over_rounds([ring, floor], *q, |[ring, floor]| ring - floor)?;
+                Some(FloorQuantile { quantile, floor_ns, above_ns, noise_ns, is_held: above_ns.high >= -noise_ns })
+            });
+            Some(FloorComparison { name, quantiles: quantiles.collect::<Option<_>>()? })
+        };
+        let idle = compare("idle producer does nothing", Variant::Gate, Variant::Floor);
+        let holding = compare("idle producer keeps the line", Variant::HoldsNext, Variant::FloorHoldsNext);
+        idle.into_iter().chain(holding).collect()
+    }
+
+    /// Two changes, each with and without the other: the ring in place of the line, and the evaluator.
+    pub(super) fn parts(&self) -> Option<Parts> {
+        let all = [Variant::FloorReader, Variant::Floor, Variant::Reader, Variant::Gate];
+        let of = |of: fn([f64; 4]) -> f64| self.over_rounds(all, 0.5, of);
+        let noise_ns = size(self.noise(0.5)?);
+        let overlap_ns = of(|[floor, judged, ring, both]| both - ring - judged + floor)?;
+        Some(Parts {
+            floor_ns: of(|[floor, ..]| floor)?,
+            ring_ns: [of(|[floor, _, ring, _]| ring - floor)?, of(|[_, judged, _, both]| both - judged)?],
+            evaluator_ns: [of(|[floor, judged, ..]| judged - floor)?, of(|[_, _, ring, both]| both - ring)?],
+            overlap_ns,
+            noise_ns,
+            adds_up: is_none(&overlap_ns, noise_ns),
+        })
+    }
+
+    /// By how much a delay of one nanosecond moves the median, over all delays; 1 if delays add.
+    pub(super) fn slopes(&self) -> Vec<Slope> {
+        let delays: Vec<f64> = self.rounds.delays.iter().map(|delay| delay.ns()).collect();
+        let slope = |name, place: fn(usize) -> Variant| {
+            let variants = [Variant::Gate].into_iter().chain((0..delays.len()).map(place));
+            let medians: Vec<_> = variants.map(|variant| self.by_round(variant, 0.5)).collect();
+            let points: Vec<f64> = [0.0].into_iter().chain(delays.iter().copied()).collect();
+            let slope = slope_of(&points, &medians, self.bootstrap)?;
+            let is_linear = contains(&slope, 1.0, 0.0);
+            Some(Slope { name, delays_ns: points, slope, is_linear })
+        };
+        let after = slope("after the evaluator", Variant::Delayed);
+        let before = slope("between the stamp and the push", Variant::PushedLate);
+        after.into_iter().chain(before).collect()
+    }
+}
+
+/// Whether an effect is no larger than that between two equal builds, or may be zero.
+pub(super) fn is_none(effect: &Estimate, noise_ns: f64) -> bool {
+    (effect.low <= 0.0 && effect.high >= 0.0) || effect.value.abs() <= noise_ns
+}
+
+/// The end of an interval that is further from zero.
+pub(super) fn size(estimate: Estimate) -> f64 {
+    estimate.low.abs().max(estimate.high.abs())
+}
+
+/// The mean of `of` over the rounds in which every series has a value; `None` where these are too few.
+fn mean_of_rounds<const N: usize>(
+    series: &[Vec<Option<f64>>; N],
+    bootstrap: &Bootstrap,
+    of: impl Fn([f64; N]) -> f64,
+) -> Option<Estimate> {
+    let rounds = series.iter().map(Vec::len).min()?;
+    let present = (0..rounds).filter_map(|round| {
+        let mut values = [0.0; N];
+        for (value, series) in values.iter_mut().zip(series) {
+            *value = series[round]?;
+        }
+        Some(of(values))
+    });
+    let values: Vec<f64> = present.collect();
+    if values.len() < RUNS_MIN { None } else { mean(&values, bootstrap) }
+}
+
+/// The slope of a line through each round's medians, mean over the rounds that have all of them.
+fn slope_of(points: &[f64], medians: &[Vec<Option<f64>>], bootstrap: &Bootstrap) -> Option<Estimate> {
+    let x_mean = points.iter().sum::<f64>() / points.len() as f64;
+    let squares: f64 = points.iter().map(|x| (x - x_mean).powi(2)).sum();
+    let rounds = medians.iter().map(Vec::len).min()?;
+    let slopes = (0..rounds).filter_map(|round| {
+        let of_round: Option<Vec<f64>> = medians.iter().map(|of| of[round]).collect();
+        let products: f64 = points.iter().zip(of_round?).map(|(x, y)| (x - x_mean) * y).sum();
+        Some(products / squares)
+    });
+    let slopes: Vec<f64> = slopes.collect();
+    if slopes.len() < RUNS_MIN { None } else { mean(&slopes, bootstrap) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bootstrap, Estimate, is_none, mean_of_rounds, size, slope_of};
+
+    const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 500, seed: 5 };
+
+    /// 22 runs that spread by 2 ns around `p50_ns`; each round has its own shift as well, as the placement of a round has.
+    fn runs(p50_ns: f64, stride: usize) -> Vec<Option<f64>> {
+        let spread = |round: usize| 2.0 * ((round * stride % 11) as f64 / 5.0 - 1.0) + 10.0 * (round % 3) as f64;
+        (0..22).map(|round| Some(p50_ns + spread(round))).collect()
+    }
+
+    #[test]
+    fn delays_that_add_have_the_slope_one_and_hidden_ones_less() {
+        let points = [0.0, 25.0, 50.0, 100.0, 200.0];
+        let slope = |moved: fn(f64) -> f64| {
+            let medians = points.iter().zip([3, 5, 7, 2, 9]).map(|(x, stride)| runs(80.0 + moved(*x), stride));
+            slope_of(&points, &medians.collect::<Vec<_>>(), &BOOTSTRAP).unwrap()
+        };
+        let adding = slope(|x| x);
+        assert!(adding.low <= 1.0 && 1.0 <= adding.high && adding.high - adding.low < 0.05, "{adding:?}");
+        // The first 40 ns pass while the line is on its way.
+        let hidden = slope(|x| (x - 40.0).max(0.0));
+        assert!(hidden.high < 0.95, "{hidden:?}");
+        // What the finding had: 50 ns that move the median by 73.
+        let more = slope(|x| x * 1.46);
+        assert!(more.low > 1.4, "{more:?}");
+    }
+
+    #[test]
+    fn differences_of_a_round_do_not_see_what_moves_the_round() {
+        let above = mean_of_rounds(&[runs(80.0, 3), runs(92.0, 3)], &BOOTSTRAP, |[from, to]| to - from).unwrap();
+        assert!((above.value - 12.0).abs() < 1e-9 && above.high - above.low < 1e-9, "{above:?}");
+    }
+
+    #[test]
+    fn a_round_without_every_run_does_not_count() {
+        let mut some = runs(80.0, 3);
+        some[4..].fill(None);
+        assert!(mean_of_rounds(&[some.clone(), runs(80.0, 3)], &BOOTSTRAP, |[a, b]| a - b).is_none());
+        some[4] = Some(80.0);
+        assert!(mean_of_rounds(&[some, runs(80.0, 3)], &BOOTSTRAP, |[a, b]| a - b).is_some());
+    }
+
+    #[test]
+    fn an_effect_within_the_noise_of_equal_builds_is_none() {
+        let estimate = |value| Estimate { value, low: value - 1.0, high: value + 1.0 };
+        assert_eq!(size(estimate(-3.0)), 4.0);
+        assert!(is_none(&estimate(0.5), 0.0) && is_none(&estimate(3.0), 3.0));
+        assert!(!is_none(&estimate(3.0), 2.9) && !is_none(&estimate(-3.0), 2.9));
+    }
+}
