@@ -21,6 +21,9 @@ const BATCH_FRAMES: usize = 256;
 /// Handles a request's text; replies go through [`Exchange::send`](crate::exchange::Exchange::send).
 pub(crate) type Answer = fn(&mut Exchange, u64, &str);
 
+/// How long a half-open connection is kept: every client has given up by then.
+const HALF_OPEN_MAX: Duration = Duration::from_secs(300);
+
 /// Runs once a second; returns whether the connection continues.
 pub(super) type Beat = fn(&mut Exchange, u64) -> bool;
 
@@ -46,8 +49,8 @@ pub(super) async fn serve(
     pings.tick().await;
     loop {
         if shared.lock().is_half_open(connection) {
-            // Open, and deaf and dumb, until the client gives up or the exchange forgets it.
-            while frames.recv().await.is_some() {}
+            // Open, and deaf and dumb, until the exchange forgets it. A client that has given up is not heard either.
+            let _ = time::timeout(HALF_OPEN_MAX, async { while frames.recv().await.is_some() {} }).await;
             break;
         }
         let sent = tokio::select! {
