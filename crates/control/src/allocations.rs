@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path as Named, Query};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
@@ -11,7 +12,7 @@ use axum::response::Response;
 use axum::routing::{delete, get};
 use serde::Deserialize;
 use serde_json::json;
-use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, NoReply};
+use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply};
 
 use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
@@ -31,6 +32,16 @@ struct ListQuery {
     limit: Option<usize>,
     /// Only those of a user: a name, or the id of time-limited names.
     user: Option<String>,
+    /// Only those of a realm.
+    realm: Option<String>,
+}
+
+/// Query parameters of the end of a user's allocations.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndQuery {
+    /// Only those of a realm.
+    realm: Option<String>,
 }
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
@@ -62,9 +73,15 @@ async fn list(app: App, headers: HeaderMap, Query(query): Query<ListQuery>) -> R
         return rejected(StatusCode::BAD_REQUEST, "`after` must be `next` of the previous page");
     };
     let limit = query.limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
-    let page = match &query.user {
-        Some(user) => page_of(admin, user, from, limit).await,
-        None => admin.page(from, limit).await,
+    let page = match (&query.user, &query.realm) {
+        (None, None) => admin.page(from, limit).await,
+        (user, realm) => {
+            let is_meant = |row: &LiveAllocation| {
+                user.as_ref().is_none_or(|user| row.user == *user || user_of(&row.user) == user)
+                    && realm.as_ref().is_none_or(|realm| row.realm == *realm)
+            };
+            page_of(admin, is_meant, from, limit).await
+        }
     };
     match page {
         Ok(page) => {
@@ -84,10 +101,10 @@ pub(crate) fn user_of(name: &str) -> &str {
     }
 }
 
-/// Returns a page of the allocations of `user`.
+/// Returns a page of the allocations that `is_meant` names.
 async fn page_of(
     admin: &dyn AllocationAdmin,
-    user: &str,
+    is_meant: impl Fn(&LiveAllocation) -> bool,
     from: AllocationCursor,
     rows_max: usize,
 ) -> Result<AllocationPage, NoReply> {
@@ -96,7 +113,7 @@ async fn page_of(
         && rows.len() <= rows_max
     {
         let page = admin.page(cursor, PAGE_MAX).await?;
-        rows.extend(page.rows.into_iter().filter(|row| row.user == user || user_of(&row.user) == user));
+        rows.extend(page.rows.into_iter().filter(&is_meant));
         next = page.next;
     }
     if let Some(row) = rows.get(rows_max) {
@@ -138,12 +155,21 @@ async fn end(app: App, headers: HeaderMap, relayed: Named<String>) -> Response {
 }
 
 /// Ends the allocations of a user.
-async fn end_user(app: App, headers: HeaderMap, name: Named<String>) -> Response {
+async fn end_user(
+    app: App,
+    headers: HeaderMap,
+    name: Named<String>,
+    query: Result<Query<EndQuery>, QueryRejection>,
+) -> Response {
     let admin = match authorized(&app, &headers) {
         Ok(admin) => admin,
         Err(rejection) => return *rejection,
     };
-    match admin.end_user(name.0.clone()).await {
+    let realm = match query {
+        Ok(Query(EndQuery { realm })) => realm,
+        Err(reason) => return rejected(StatusCode::BAD_REQUEST, &reason.body_text()),
+    };
+    match admin.end_user(name.0.clone(), realm).await {
         Ok(0) => rejected(StatusCode::NOT_FOUND, "this user has no live allocation"),
         Ok(allocations) => {
             tracing::info!(user = %name.0, allocations, "allocations of a user ended over the API");

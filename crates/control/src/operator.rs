@@ -37,6 +37,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 /// What the live allocations of a user hold and have relayed.
 #[derive(Debug, Default, Serialize)]
 struct User {
+    realm: String,
     user: String,
     allocations: u64,
     permissions: u64,
@@ -78,20 +79,21 @@ async fn users(app: App, headers: HeaderMap, query: Result<Query<UsersQuery>, Qu
     };
     let Ok(by_user) = by_user(&*admin.allocations).await else { return no_reply() };
     let total = by_user.len();
-    let mut users: Vec<User> = by_user.into_iter().map(|(user, of)| User { user, ..of }).collect();
-    users.sort_unstable_by(|a, b| b.bytes().cmp(&a.bytes()).then_with(|| a.user.cmp(&b.user)));
+    let mut users: Vec<User> = by_user.into_iter().map(|((realm, user), of)| User { realm, user, ..of }).collect();
+    users
+        .sort_unstable_by(|a, b| b.bytes().cmp(&a.bytes()).then_with(|| (&a.realm, &a.user).cmp(&(&b.realm, &b.user))));
     users.truncate(limit);
     let realm = app.state.turn.as_ref().map(|turn| turn().realm);
     json_of(&json!({ "realm": realm, "users": total, "list": users }))
 }
 
-async fn by_user(allocations: &dyn AllocationAdmin) -> Result<HashMap<String, User>, NoReply> {
-    let mut by_user: HashMap<String, User> = HashMap::new();
+async fn by_user(allocations: &dyn AllocationAdmin) -> Result<HashMap<(String, String), User>, NoReply> {
+    let mut by_user: HashMap<(String, String), User> = HashMap::new();
     let mut from = Some(AllocationCursor::default());
     while let Some(cursor) = from {
         let page = allocations.page(cursor, PAGE_MAX).await?;
         for row in &page.rows {
-            by_user.entry(user_of(&row.user).to_owned()).or_default().add(row);
+            by_user.entry((row.realm.clone(), user_of(&row.user).to_owned())).or_default().add(row);
         }
         from = page.next;
     }

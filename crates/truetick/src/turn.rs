@@ -122,7 +122,7 @@ fn warn(section: &TurnSection, turn: &TurnConfig) {
     for overlap in turn.peer_overlaps() {
         tracing::warn!(overlap, "peer rules overlap");
     }
-    if !section.user.is_empty() {
+    if !section.user.is_empty() || section.realms.iter().any(|realm| !realm.user.is_empty()) {
         tracing::warn!("passwords on the command line or in the configuration are for tests only; use --user-file");
     }
 }
@@ -184,6 +184,9 @@ fn banner(config: &TurnConfig, running: &Running, http: Option<SocketAddr>) -> S
     }
     let _ =
         writeln!(text, "realm {:?}, {}, {}", config.realm, credentials_of(config), counted(config.workers, "worker"));
+    for realm in &config.realms {
+        let _ = writeln!(text, "realm {:?}, {}", realm.name, counted_of(realm.users.len(), realm.auth_secrets.len()));
+    }
     for relay in &config.relay_ips {
         let public =
             if relay.external == relay.bound { String::new() } else { format!(", advertised as {}", relay.external) };
@@ -220,6 +223,12 @@ fn credentials_of(config: &TurnConfig) -> String {
     match (config.users.len(), config.auth_secrets.len()) {
         (0, 0) if config.external_users == ExternalUsers::Provided => "users of the database".into(),
         (0, 0) => "no users and no secrets: STUN Binding only".into(),
+        (users, secrets) => counted_of(users, secrets),
+    }
+}
+
+fn counted_of(users: usize, secrets: usize) -> String {
+    match (users, secrets) {
         (users, 0) => counted(users, "user"),
         (0, secrets) => counted(secrets, "secret"),
         (users, secrets) => format!("{}, {}", counted(users, "user"), counted(secrets, "secret")),

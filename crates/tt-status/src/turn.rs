@@ -180,6 +180,8 @@ pub struct LiveAllocation {
     pub relayed: SocketAddr,
     /// The IPv6 one of a dual allocation.
     pub relayed_second: Option<SocketAddr>,
+    /// The realm of its user.
+    pub realm: String,
     /// The user's name.
     pub user: String,
     /// Seconds since it was made.
@@ -270,8 +272,8 @@ pub trait AllocationAdmin: Send + Sync {
     fn end(&self, relayed: SocketAddr) -> ReplyFuture<'_, bool>;
 
     /// Ends the live allocations of a user on all workers, and returns their number. `user` is a name, or the id in
-    /// time-limited names.
-    fn end_user(&self, user: String) -> ReplyFuture<'_, u64>;
+    /// time-limited names, in one realm or in all.
+    fn end_user(&self, user: String, realm: Option<String>) -> ReplyFuture<'_, u64>;
 }
 
 /// What an operator orders a running server besides ends of allocations.

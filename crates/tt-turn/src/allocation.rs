@@ -4,11 +4,12 @@ use core::net::SocketAddr;
 
 use tt_model::{FiveTuple, IpFamily, Nanos};
 
-use crate::credential::UserId;
+use crate::credential::{User, UserId};
 use crate::error::ErrorCode;
 use crate::flow::{FlowEntry, FlowKey, Flows};
 use crate::message::TransactionId;
 use crate::permission::PeerFilter;
+use crate::realm::RealmId;
 use crate::relay::RelayId;
 use crate::shared::Meter;
 use crate::slab::{List, Slab};
@@ -22,6 +23,7 @@ pub(crate) struct Allocation {
     /// Its relayed addresses by [`IpFamily`], at least one.
     pub(crate) legs: [Option<Leg>; 2],
     pub(crate) user: UserId,
+    pub(crate) realm: RealmId,
     /// The user's key in the quota table.
     pub(crate) quota_key: u64,
     /// The user's account in the pools.
@@ -77,6 +79,12 @@ impl Leg {
 }
 
 impl Allocation {
+    /// Returns whether it is the user's.
+    #[inline]
+    pub(crate) fn is_of(&self, user: &User) -> bool {
+        self.user == user.id && self.realm == user.realm
+    }
+
     /// The relayed address of `family`, unless it has expired.
     #[inline]
     pub(crate) fn leg(&self, family: IpFamily, now: Nanos) -> Option<&Leg> {

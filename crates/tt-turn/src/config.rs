@@ -1,14 +1,18 @@
 //! Configuration and capacity of a server.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::policy::PeerPolicy;
+pub use crate::realm::{REALMS_MAX, RealmConfig, RealmId};
 
 /// Configuration of a server; the same for all workers.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The realm of the long-term credentials, fewer than 128 characters.
     pub realm: String,
+    /// Further realms, at most [`REALMS_MAX`]. Users of different realms are different users, whatever their names.
+    pub realms: Vec<RealmConfig>,
     /// SOFTWARE in responses to authenticated requests and to Bindings; off by default (RFC 8489 section 16.1.2).
     pub software: Option<String>,
     /// When responses carry FINGERPRINT.
@@ -47,6 +51,7 @@ impl Config {
     pub fn new(realm: &str) -> Self {
         Self {
             realm: realm.into(),
+            realms: Vec::new(),
             software: None,
             fingerprint: FingerprintUse::Echo,
             lifetime_default_s: 600,

@@ -3,12 +3,14 @@
 mod directory;
 mod kept_key;
 mod key;
+mod realms;
 mod time_limited;
 
 pub use directory::{USER_PARTS, UserPart, user_part_of};
 pub(crate) use kept_key::{KeptKey, KeptKeys};
 pub(crate) use key::PasswordAlgorithm;
 pub use key::{LongTermKey, UserSecret, long_term_key, md5_key, user_hash};
+pub(crate) use realms::RealmCredentials;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,9 +20,11 @@ use zeroize::Zeroize;
 
 use crate::base64;
 use crate::integrity::HmacSha1;
+use crate::realm::RealmId;
 use crate::shared::Shared;
 use directory::{NameSeeds, StaticUser, Users, hash_key};
 use key::UserKeys;
+use realms::RealmSecrets;
 use time_limited::{Derived, DerivedKeys, TimeLimited};
 
 /// Secrets of a server: users' keys, shared secrets, nonce keys and seeds.
@@ -31,15 +35,16 @@ pub struct Secrets {
     pub(crate) seed: [u8; 32],
     pub(crate) nonce_key: [u8; 32],
     pub(crate) nonce_key_previous: Option<[u8; 32]>,
-    users: Users,
-    auth_secrets: Vec<HmacSha1>,
+    default: RealmSecrets,
+    further: Vec<RealmSecrets>,
 }
 
 impl core::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Secrets")
-            .field("users", &self.users.parts.iter().map(|part| part.all.len()).sum::<usize>())
-            .field("auth_secrets", &self.auth_secrets.len())
+            .field("users", &self.default.users.parts.iter().map(|part| part.all.len()).sum::<usize>())
+            .field("auth_secrets", &self.default.auth_secrets.len())
+            .field("further_realms", &self.further.len())
             .finish_non_exhaustive()
     }
 }
@@ -59,7 +64,8 @@ impl Secrets {
     /// for all workers (and all servers that accept each other's nonces).
     #[must_use]
     pub fn new(seed: [u8; 32], nonce_key: [u8; 32]) -> Self {
-        Self { seed, nonce_key, nonce_key_previous: None, users: Users::default(), auth_secrets: Vec::new() }
+        let (default, further) = (RealmSecrets::default(), Vec::new());
+        Self { seed, nonce_key, nonce_key_previous: None, default, further }
     }
 
     /// Returns a copy with another seed, for another worker. Both share the users.
@@ -77,21 +83,45 @@ impl Secrets {
 
     /// Puts the users of `part` in place of those that were in it.
     pub fn replace_users(&mut self, part: &UserPart) {
-        self.users.parts[part.number] = Arc::clone(&part.users);
+        self.realm_mut(part.realm).users.parts[part.number] = Arc::clone(&part.users);
     }
 
-    /// Takes the users of `other` in place of those that it has. Both share them.
+    /// Takes the users of all realms of `other` in place of those that it has. Both share them.
     pub fn share_users(&mut self, other: &Self) {
-        self.users = other.users.clone();
+        self.default.users = other.default.users.clone();
+        for (index, realm) in other.further.iter().enumerate() {
+            self.realm_mut(RealmId::further(index)).users = realm.users.clone();
+        }
     }
 
-    /// Adds a user. `name` and `password` must be prepared as OpaqueString (RFC 8265).
+    fn realm_mut(&mut self, realm: RealmId) -> &mut RealmSecrets {
+        let Some(index) = realm.index() else { return &mut self.default };
+        if self.further.len() <= index {
+            self.further.resize_with(index + 1, RealmSecrets::default);
+        }
+        &mut self.further[index]
+    }
+
+    /// Returns users and shared secrets of a realm; `None` if it has none.
+    fn of_realm(&self, realm: RealmId) -> Option<&RealmSecrets> {
+        match realm.index() {
+            None => Some(&self.default),
+            Some(index) => self.further.get(index),
+        }
+    }
+
+    /// Adds a user of the default realm. `name` and `password` must be prepared as OpaqueString (RFC 8265).
     ///
     /// `realm` must be that of the configuration. Of two users with one name, the first counts. Stores keys, not the
     /// password (RFC 8656 section 6).
     pub fn add_user(&mut self, name: &[u8], realm: &str, password: &[u8]) {
+        self.add_user_of(RealmId::DEFAULT, name, realm, password);
+    }
+
+    /// The same for any realm, whose name is `realm`.
+    pub fn add_user_of(&mut self, id: RealmId, name: &[u8], realm: &str, password: &[u8]) {
         let keys = UserKeys::new(name, realm.as_bytes(), password);
-        Arc::make_mut(&mut self.users.parts[user_part_of(name)]).push(name, realm, keys);
+        Arc::make_mut(&mut self.realm_mut(id).users.parts[user_part_of(name)]).push(name, realm, keys);
     }
 
     /// Indexes the users for servers of `shared`.
@@ -100,21 +130,29 @@ impl Secrets {
     /// [`Server::replace_secrets`](crate::Server::replace_secrets) takes a time that does not grow with the number of
     /// users. Without this, each server makes a copy with an index.
     pub fn index(&mut self, shared: &Shared) {
-        self.users.index(shared.seed(), &self.seed);
+        self.default.users.index(shared.seed(), &self.seed);
+        for (index, realm) in self.further.iter_mut().enumerate() {
+            realm.users.index(RealmId::further(index).names_seed(shared.seed()), &self.seed);
+        }
     }
 
-    /// Adds a shared secret of the TURN REST API.
+    /// Adds a shared secret of the TURN REST API for users of the default realm.
     ///
     /// A user name `expiry[:id]` with the password `base64(HMAC-SHA1(secret, name))` is valid until `expiry` in Unix
     /// seconds. Several secrets may be valid at once. With a shared secret, USERHASH is not offered, because the names
     /// are not known in advance.
     pub fn add_auth_secret(&mut self, secret: &[u8]) {
-        self.auth_secrets.push(HmacSha1::new(secret));
+        self.add_auth_secret_of(RealmId::DEFAULT, secret);
     }
 
-    /// Removes all shared secrets but the first `len`.
-    pub fn truncate_auth_secrets(&mut self, len: usize) {
-        self.auth_secrets.truncate(len);
+    /// The same for users of any realm.
+    pub fn add_auth_secret_of(&mut self, realm: RealmId, secret: &[u8]) {
+        self.realm_mut(realm).auth_secrets.push(HmacSha1::new(secret));
+    }
+
+    /// Removes all shared secrets of a realm but the first `len`.
+    pub fn truncate_auth_secrets(&mut self, realm: RealmId, len: usize) {
+        self.realm_mut(realm).auth_secrets.truncate(len);
     }
 }
 
@@ -168,7 +206,8 @@ pub(crate) enum Answer {
 /// An authenticated user. Valid until the secrets are replaced or another request is authenticated.
 #[derive(Clone, Copy, Debug)]
 pub struct User {
-    /// The same for every expiry of a time-limited name.
+    pub(crate) realm: RealmId,
+    /// The same for every expiry of a time-limited name, and for every realm.
     pub(crate) id: UserId,
     /// Key of the user's quota: the hash of a static name, or of the part of a time-limited one that stays.
     pub(crate) quota_key: u64,
@@ -196,12 +235,13 @@ pub(crate) struct Expiry {
     pub(crate) exempt: Option<UserId>,
 }
 
-/// Users and secrets of one worker.
+/// Users and secrets of one realm and one worker.
 ///
 /// An unknown user takes the same time and touches the same memory as a known user with a wrong password: its look-up
 /// ends at some user's record, whose key is verified and whose name is compared, without effect.
 #[derive(Debug)]
 pub(crate) struct Credentials {
+    realm: RealmId,
     users: Users,
     /// Each with its digest.
     auth_secrets: Vec<(HmacSha1, u64)>,
@@ -212,17 +252,19 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Prepares `secrets` for look-ups.
+    /// Prepares the `secrets` of a realm for look-ups.
     ///
-    /// `names_seed` must be the same for all workers that share quotas. The keys of about `names_kept` time-limited
+    /// `seed` must be the same for all workers that share quotas. The keys of about `names_kept` time-limited
     /// names are cached.
-    pub(crate) fn new(secrets: &Secrets, names_seed: u64, names_kept: u32) -> Self {
-        let names_kept = if secrets.auth_secrets.is_empty() { 0 } else { names_kept.max(1) as usize };
-        let mut users = secrets.users.clone();
+    fn new(secrets: &Secrets, realm: RealmId, seed: u64, names_kept: u32) -> Self {
+        let RealmSecrets { mut users, auth_secrets } = secrets.of_realm(realm).cloned().unwrap_or_default();
+        let names_kept = if auth_secrets.is_empty() { 0 } else { names_kept.max(1) as usize };
+        let names_seed = realm.names_seed(seed);
         users.index(names_seed, &secrets.seed);
         Self {
+            realm,
             users,
-            auth_secrets: secrets.auth_secrets.iter().map(|secret| (secret.clone(), digest(secret))).collect(),
+            auth_secrets: auth_secrets.iter().map(|secret| (secret.clone(), digest(secret))).collect(),
             derived: DerivedKeys::new(names_kept),
             derivations: 0,
             seeds: NameSeeds::new(names_seed),
@@ -232,7 +274,7 @@ impl Credentials {
     /// Puts the users of `part` in place of those that were in it, which it returns.
     pub(crate) fn replace_users(&mut self, part: &UserPart) -> UserPart {
         let users = core::mem::replace(&mut self.users.parts[part.number], Arc::clone(&part.users));
-        UserPart { number: part.number, users }
+        UserPart { realm: part.realm, number: part.number, users }
     }
 
     /// Returns whether USERHASH can be resolved: RFC 8489's username anonymity.
@@ -275,7 +317,7 @@ impl Credentials {
         }
         let passes = verify(user.keys.of(path.algorithm)) & is_known;
         let key = KeyPlace::Static(user.index, path.algorithm);
-        passes.then_some(User { id: user.id, quota_key: user.quota_key, answer: path.answer, key })
+        passes.then_some(User { realm: self.realm, id: user.id, quota_key: user.quota_key, answer: path.answer, key })
     }
 
     /// Returns whether `name` and `path` are those of the kept key, and it satisfies `verify`.
@@ -386,7 +428,8 @@ impl Credentials {
         verify: impl Fn(&LongTermKey) -> bool,
     ) -> Option<User> {
         let (whole_name, quota_key) = (UserId::of(name), self.seeds.limited_key(limited.id));
-        let user = |id, place| User { id, quota_key, answer: path.answer, key: KeyPlace::Derived(place) };
+        let (of, answer) = (self.realm, path.answer);
+        let user = |id, place| User { realm: of, id, quota_key, answer, key: KeyPlace::Derived(place) };
         let place = self.derived.place(whole_name);
         if let Some(known) = self.derived.get(place, whole_name, path.algorithm).filter(|known| verify(&known.key)) {
             return Some(user(known.user, place));
@@ -428,17 +471,18 @@ mod tests {
             secrets.add_user(name.as_bytes(), REALM, b"secret");
         }
         secrets.index(&shared);
-        let workers: Vec<_> =
-            (0..4).map(|seed| Credentials::new(&secrets.with_seed([seed; 32]), shared.seed(), 8)).collect();
+        let workers: Vec<_> = (0..4)
+            .map(|seed| Credentials::new(&secrets.with_seed([seed; 32]), RealmId::DEFAULT, shared.seed(), 8))
+            .collect();
         for worker in &workers {
-            for (own, shared) in worker.users.parts.iter().zip(&secrets.users.parts) {
+            for (own, shared) in worker.users.parts.iter().zip(&secrets.default.users.parts) {
                 assert!(Arc::ptr_eq(own, shared));
             }
             assert!(named(worker, "ann") && named(worker, "bob") && !named(worker, "carol") && !named(worker, ""));
         }
         // A user who is added later is not in their index.
         secrets.add_user(b"carol", REALM, b"secret");
-        let later = Credentials::new(&secrets, shared.seed(), 8);
+        let later = Credentials::new(&secrets, RealmId::DEFAULT, shared.seed(), 8);
         assert!(named(&later, "ann") && named(&later, "carol") && !named(&workers[0], "carol"));
         // The secrets have copied the part of the new user, and no other.
         let counts = workers[0].users.parts.each_ref().map(Arc::strong_count);
@@ -452,10 +496,10 @@ mod tests {
         let shared = Shared::new(Quotas::default(), 8, 7);
         let mut secrets = Secrets::new([1; 32], [2; 32]);
         secrets.index(&shared);
-        let none = Credentials::new(&secrets, shared.seed(), 8);
+        let none = Credentials::new(&secrets, RealmId::DEFAULT, shared.seed(), 8);
         assert!(!named(&none, "") && !named(&none, "ann") && none.users.parts.iter().all(|part| part.all.len() == 1));
         secrets.add_user(b"ann", REALM, b"secret");
-        let one = Credentials::new(&secrets, shared.seed(), 8);
+        let one = Credentials::new(&secrets, RealmId::DEFAULT, shared.seed(), 8);
         assert!(!named(&one, "") && named(&one, "ann") && one.users.parts.iter().all(|part| part.all.len() == 1));
     }
 
@@ -473,7 +517,7 @@ mod tests {
         let key = md5_key(name, REALM.as_bytes(), password);
         let users = [(name, UserSecret::Md5Key(&key))];
         let part = UserPart::new(user_part_of(name), users.into_iter(), REALM, (&shared, &[3; 32]));
-        let mut worker = Credentials::new(&Secrets::new([1; 32], [2; 32]), shared.seed(), 8);
+        let mut worker = Credentials::new(&Secrets::new([1; 32], [2; 32]), RealmId::DEFAULT, shared.seed(), 8);
         worker.replace_users(&part);
         let (user, is_known) = worker.named(name).unwrap();
         let own = |algorithm| user.keys.of(algorithm).sha1.mac(b"text");
@@ -494,7 +538,7 @@ mod tests {
         let mut secrets = Secrets::new([1; 32], [2; 32]);
         users("before").for_each(|(name, password)| secrets.add_user(name, REALM, password));
         secrets.add_user(b"user-7", REALM, b"of a second");
-        let mut worker = Credentials::new(&secrets, shared.seed(), 8);
+        let mut worker = Credentials::new(&secrets, RealmId::DEFAULT, shared.seed(), 8);
         let has = |worker: &Credentials, name: &str, password: &str| {
             let key = LongTermKey::md5(name.as_bytes(), REALM.as_bytes(), password.as_bytes());
             let hash = user_hash(name.as_bytes(), REALM.as_bytes());

@@ -8,6 +8,7 @@ use tt_model::{FiveTuple, Nanos};
 use crate::error::ErrorCode;
 use crate::message::Method;
 use crate::policy::Rule;
+use crate::realm::RealmId;
 use crate::rejection::RejectReason;
 
 /// Longest user name in bytes (RFC 8489 section 14.3: fewer than 509).
@@ -67,6 +68,8 @@ pub struct AllocationStart {
     pub number: u64,
     /// The client's five-tuple.
     pub flow: FiveTuple,
+    /// The realm of its user.
+    pub realm: RealmId,
     /// Its user.
     pub user: UserName,
     /// The relayed addresses that peers see, by [`IpFamily`](tt_model::IpFamily), at least one.
@@ -213,6 +216,8 @@ pub struct RejectedRequest {
     pub reason: Option<RejectReason>,
     /// The rule of the peer policy that denied the peer.
     pub rule: Option<Rule>,
+    /// The realm that the request names, if the server has it.
+    pub realm: RealmId,
     /// The user name in the request.
     pub user: UserName,
 }

@@ -130,6 +130,7 @@ mod nonce;
 mod output;
 mod permission;
 pub mod policy;
+mod realm;
 mod rejection;
 pub mod relay;
 mod server;

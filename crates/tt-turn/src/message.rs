@@ -76,6 +76,8 @@ pub mod attribute {
     pub const ADDRESS_ERROR_CODE: u16 = 0x8001;
     /// ICMP.
     pub const ICMP: u16 = 0x8004;
+    /// ORIGIN of draft-johnston-tram-stun-origin.
+    pub const ORIGIN: u16 = 0x802F;
     /// FINGERPRINT.
     pub const FINGERPRINT: u16 = 0x8028;
 }

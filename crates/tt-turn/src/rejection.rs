@@ -46,6 +46,8 @@ reject_reasons! {
     ClientTunnel = "client_tunnel", Forbidden;
     /// 486: the user has the maximum number of allocations and reserved ports.
     UserQuota = "user_quota", AllocationQuotaReached;
+    /// 486: the users of the realm together have the maximum number.
+    RealmQuota = "realm_quota", AllocationQuotaReached;
     /// 486: all users together have the maximum number.
     TotalQuota = "total_quota", AllocationQuotaReached;
     /// 486: the remaining allocations are for users who have fewer.

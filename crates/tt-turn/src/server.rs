@@ -11,6 +11,7 @@ mod icmp_in;
 mod listing;
 mod origins;
 mod pooled;
+mod realms;
 mod refresh;
 mod relay_in;
 mod relay_need;
@@ -33,7 +34,7 @@ use crate::bans::Bans;
 use crate::channel::Channels;
 use crate::config::{Capacity, ChannelNumbers, Config, REQUEST_MAX, RemovedUsers};
 use crate::counters::Counters;
-use crate::credential::{Credentials, KeptKeys, Secrets, UserPart};
+use crate::credential::{KeptKeys, RealmCredentials, Secrets, UserPart};
 use crate::drop_reason::DropReason;
 use crate::event::Events;
 use crate::flow::{FlowKey, canonical};
@@ -62,7 +63,7 @@ pub struct Server {
     shared: Arc<Shared>,
     counters: Counters,
     policy_hits: Box<[u64]>,
-    credentials: Credentials,
+    credentials: RealmCredentials,
     kept_keys: KeptKeys,
     nonces: Nonces,
     clock: WallClock,
@@ -100,7 +101,7 @@ impl Server {
     pub fn new(config: Config, capacity: Capacity, shared: Arc<Shared>, worker: WorkerId, secrets: Secrets) -> Self {
         let mut draws = Draws::new(secrets.seed);
         let seed = draws.next();
-        let credentials = Credentials::new(&secrets, shared.seed(), capacity.allocations);
+        let credentials = RealmCredentials::new(&secrets, config.realms.len(), shared.seed(), capacity.allocations);
         Self {
             nonces: nonces(&config, &secrets, &credentials),
             credentials,
@@ -140,7 +141,8 @@ impl Server {
     ///
     /// Returns the credentials before, for a thread that has time to free them.
     pub fn replace_secrets(&mut self, now: Nanos, secrets: &Secrets) -> impl Send + use<> {
-        let credentials = Credentials::new(secrets, self.shared.seed(), self.capacity.allocations);
+        let further = self.config.realms.len();
+        let credentials = RealmCredentials::new(secrets, further, self.shared.seed(), self.capacity.allocations);
         let before = core::mem::replace(&mut self.credentials, credentials);
         self.nonces = nonces(&self.config, secrets, &self.credentials);
         if self.config.removed_users == RemovedUsers::EndAllocations {
@@ -407,7 +409,7 @@ impl Server {
 }
 
 /// Creates the nonces. Their lifetime is at most an hour (RFC 8656 section 5).
-fn nonces(config: &Config, secrets: &Secrets, credentials: &Credentials) -> Nonces {
+fn nonces(config: &Config, secrets: &Secrets, credentials: &RealmCredentials) -> Nonces {
     let features = SecurityFeatures {
         password_algorithms: config.password_algorithms.offer().is_some(),
         username_anonymity: credentials.understands_hashes(),

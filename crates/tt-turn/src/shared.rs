@@ -2,15 +2,19 @@
 
 mod accounts;
 mod budget;
+mod charge;
 mod debts;
 mod meter;
 mod rate;
+mod realms;
 pub(crate) mod registry;
 
 pub(crate) use accounts::Pool;
 pub use accounts::Pools;
 pub use budget::Budget;
+pub(crate) use charge::Charge;
 pub(crate) use meter::Meter;
+pub use realms::RealmQuotas;
 
 use core::net::{IpAddr, SocketAddr};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +24,14 @@ use tt_model::Nanos;
 use crate::drop_reason::DropReason;
 use crate::flow::{FlowKey, bits_v6, canonical};
 use crate::output::WorkerId;
+use crate::realm::RealmId;
 use crate::rejection::RejectReason;
 use crate::relay::RelayId;
 use crate::slab::NO_INDEX;
 use accounts::{Accounts, Share, Shortage};
 use budget::{Budgets, ExcessBudget, source_key};
 use meter::{Meters, wire_len};
+use realms::Realms;
 use registry::{Adjusted, Registry, fold};
 
 /// States of a token in the registry; zero is none.
@@ -38,8 +44,10 @@ const AMPLIFICATION_FREE: usize = 3;
 /// Limits over all workers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quotas {
-    /// Live allocations and reserved ports of one user; one more is rejected with 486.
+    /// Live allocations and reserved ports of one user of the default realm; one more is rejected with 486.
     pub allocations_per_user: u32,
+    /// Live allocations and reserved ports of all users of the default realm; one more is rejected with 486.
+    pub allocations_default_realm: u32,
     /// Live allocations and reserved ports of all users; one more is rejected with 486.
     pub allocations_total: u32,
     /// The part of each of the [`Pools`] that one user may hold while no other user holds anything, in percent, from 1
@@ -47,20 +55,22 @@ pub struct Quotas {
     pub user_share_percent: u8,
     /// Allocations of one user; one more is rejected with 486.
     pub user_allocation_rate: Budget,
-    /// Relayed bytes per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
+    /// Relayed bytes per second of all allocations of one user of the default realm, both directions together;
+    /// `u64::MAX` is unlimited.
     ///
     /// Bytes are those on the wire where the datagram leaves: IP header (20 or 40 bytes), UDP header (8), and to the
     /// client also the ChannelData header or the Data indication. A stream counts as if it were UDP. A datagram between
     /// two allocations of this server counts for both. After an idle second, one second's worth may pass at once.
     /// Excess datagrams are dropped.
     pub bytes_per_second_per_user: u64,
-    /// Relayed packets per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
+    /// Relayed packets per second of all allocations of one user of the default realm, both directions together;
+    /// `u64::MAX` is unlimited.
     pub packets_per_second_per_user: u64,
     /// The same bytes per second of all allocations of one source, the client's address; `u64::MAX` is unlimited.
     pub bytes_per_second_per_source: u64,
     /// The same packets per second of one source; `u64::MAX` is unlimited.
     pub packets_per_second_per_source: u64,
-    /// The same bytes per second of one allocation; `u64::MAX` is unlimited.
+    /// The same bytes per second of one allocation of the default realm; `u64::MAX` is unlimited.
     pub bytes_per_second_per_allocation: u64,
     /// The same bytes per second of all users together; `u64::MAX` is unlimited.
     ///
@@ -83,6 +93,7 @@ impl Default for Quotas {
     fn default() -> Self {
         Self {
             allocations_per_user: u32::MAX,
+            allocations_default_realm: u32::MAX,
             allocations_total: u32::MAX,
             user_share_percent: 75,
             user_allocation_rate: Budget { per_second: 50, burst: 200 },
@@ -130,30 +141,6 @@ pub(crate) enum TokenClaim {
     Unknown,
 }
 
-/// Units of the pools for an allocation and its reservation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Charge {
-    /// The allocation, and a reserved port.
-    pub(crate) allocations: u32,
-    /// Its relays, and a reserved one.
-    pub(crate) ports: u32,
-    /// A reserved port.
-    pub(crate) reservations: u32,
-}
-
-impl Charge {
-    /// A relay after its allocation or reservation.
-    pub(crate) const RESTING: Self = Self { allocations: 0, ports: 1, reservations: 0 };
-
-    const fn references(self) -> u32 {
-        self.allocations + self.ports + self.reservations
-    }
-
-    const fn parts(self) -> [(Pool, u32); 3] {
-        [(Pool::Allocations, self.allocations), (Pool::Ports, self.ports), (Pool::Reservations, self.reservations)]
-    }
-}
-
 /// State that all workers of one server share, in an `Arc`.
 #[derive(Debug)]
 pub struct Shared {
@@ -162,6 +149,7 @@ pub struct Shared {
     draining: AtomicBool,
     memory_full: AtomicBool,
     accounts: Accounts,
+    realms: Realms,
     flows: Registry,
     relayed: Registry,
     /// Open and claimed reservation tokens.
@@ -184,6 +172,13 @@ impl Shared {
     /// As [`Shared::new`], with pools that all workers share.
     #[must_use]
     pub fn with_pools(quotas: Quotas, allocations: u32, pools: Pools, seed: u64) -> Self {
+        Self::with_realms((quotas, &[]), allocations, pools, seed)
+    }
+
+    /// As [`Shared::with_pools`], with limits of the realms after the default one.
+    #[must_use]
+    pub fn with_realms((quotas, realms): (Quotas, &[RealmQuotas]), allocations: u32, pools: Pools, seed: u64) -> Self {
+        let all_realms = || core::iter::once(RealmQuotas::of_default(&quotas)).chain(realms.iter().copied());
         let pools = Pools { allocations: pools.allocations.min(quotas.allocations_total), ..pools };
         // A user with an account holds a port at least.
         let users = if pools.ports == u32::MAX { allocations.saturating_mul(2) } else { pools.ports };
@@ -197,7 +192,8 @@ impl Shared {
             // An allocation has one of each family at most.
             relayed: Registry::new(allocations.saturating_mul(2)),
             tokens: Registry::new(allocations.div_ceil(2)),
-            meters: Meters::new(&quotas, users),
+            realms: Realms::new(all_realms(), users),
+            meters: Meters::new(&quotas, all_realms(), users),
             allocation_rates: Budgets::new(quotas.user_allocation_rate),
             error_excess: ExcessBudget::new(quotas.error_excess, quotas.error_excess_per_source),
             binding_replies: Budgets::new(quotas.binding_replies),
@@ -261,6 +257,12 @@ impl Shared {
         self.memory_full.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of live allocations and reserved ports of one realm over all workers.
+    #[must_use]
+    pub fn allocations_of(&self, realm: RealmId) -> u32 {
+        self.realms.used(realm)
+    }
+
     pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
@@ -271,14 +273,22 @@ impl Shared {
     ///
     /// # Errors
     /// The quota or pool that is used up.
-    pub(crate) fn charge(&self, now: Nanos, user: u64, charge: Charge) -> Result<u32, RejectReason> {
+    pub(crate) fn charge(
+        &self,
+        now: Nanos,
+        (realm, user): (RealmId, u64),
+        charge: Charge,
+    ) -> Result<u32, RejectReason> {
         let references = charge.references();
-        let opened = self.accounts.open(user, references, |place| self.meters.begin(place, user, now));
+        let opened = self.accounts.open(user, references, |place| {
+            self.realms.assign(place, realm);
+            self.meters.begin(place, user, now);
+        });
         let account = opened.ok_or(RejectReason::Allocations)?;
         let parts = charge.parts();
         for (index, (pool, units)) in parts.into_iter().enumerate() {
             if let Err(reason) = self.take(account, pool, units) {
-                parts[..index].iter().for_each(|(pool, units)| self.accounts.give(account, *pool, *units));
+                parts[..index].iter().for_each(|(pool, units)| self.give(account, *pool, *units));
                 self.close(user, references);
                 return Err(reason);
             }
@@ -290,7 +300,7 @@ impl Shared {
     pub(crate) fn refund(&self, user: u64, charge: Charge) {
         let Some(account) = self.accounts.place(user) else { return };
         for (pool, units) in charge.parts() {
-            self.accounts.give(account, pool, units);
+            self.give(account, pool, units);
         }
         self.close(user, charge.references());
     }
@@ -308,7 +318,17 @@ impl Shared {
         if units == 0 {
             return Ok(());
         }
-        let most = if pool == Pool::Allocations { self.quotas.allocations_per_user } else { u32::MAX };
+        let is_allocation = pool == Pool::Allocations;
+        let most = if is_allocation { self.realms.allocations_per_user(account) } else { u32::MAX };
+        self.take_from_pool(account, pool, units, most)?;
+        if is_allocation && !self.realms.take(account, units) {
+            self.accounts.give(account, pool, units);
+            return Err(RejectReason::RealmQuota);
+        }
+        Ok(())
+    }
+
+    fn take_from_pool(&self, account: u32, pool: Pool, units: u32, most: u32) -> Result<(), RejectReason> {
         self.accounts.take(account, pool, units, most).map_err(|shortage| match (pool, shortage) {
             (_, Shortage::Quota) => RejectReason::UserQuota,
             (Pool::Allocations, Shortage::Empty) if self.is_total_reached(units) => RejectReason::TotalQuota,
@@ -329,6 +349,9 @@ impl Shared {
     pub(crate) fn give(&self, account: u32, pool: Pool, units: u32) {
         if units > 0 {
             self.accounts.give(account, pool, units);
+            if pool == Pool::Allocations {
+                self.realms.give(account, units);
+            }
         }
     }
 
@@ -348,7 +371,7 @@ impl Shared {
 
     /// Returns the meter of a new allocation of an account, for a client at `source`.
     pub(crate) fn meter(&self, account: u32, source: IpAddr, now: Nanos) -> Meter {
-        self.meters.meter(account, self.source_key(source), now)
+        self.meters.meter((self.realms.of(account), account), self.source_key(source), now)
     }
 
     /// Takes a datagram to `to`, with `len` bytes after its UDP header, from the quotas of the meter's allocation, of

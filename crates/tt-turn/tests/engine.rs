@@ -28,6 +28,8 @@ mod operators;
 mod peers;
 #[path = "engine/pools.rs"]
 mod pools;
+#[path = "engine/realms.rs"]
+mod realms;
 #[path = "engine/rejections.rs"]
 mod rejections;
 #[path = "engine/relaying.rs"]

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 mod external;
 pub(crate) mod host;
+mod realms;
 mod reload;
 
 use std::fmt;
@@ -19,7 +20,7 @@ use tt_model::Nanos;
 use tt_net::stream::StreamListener;
 use tt_net::{Poller, UdpSocket, raise_descriptor_limit, reserve_descriptors};
 use tt_os::clock;
-use tt_turn::config::{Config as EngineConfig, PeerLists};
+use tt_turn::config::{Config as EngineConfig, PeerLists, RealmConfig};
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
@@ -28,6 +29,7 @@ use crate::commands::WorkerCommand;
 use crate::config::TurnConfig;
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
+use crate::listeners::StreamAddr;
 use crate::records::RecordSender;
 use crate::relay_pool::{RelayPlan, RelayPool};
 use crate::relays::Relays;
@@ -59,6 +61,8 @@ pub(crate) struct Blueprint {
     origins: Mutex<Origins>,
     /// The UDP listeners.
     listen: Vec<SocketAddr>,
+    /// The realms after the default one, which a reload does not change.
+    realms: Vec<RealmConfig>,
     /// The addresses of this host that the workers know. Locked while new peer rules are made and sent, so that the last
     /// ones that are sent are the newest.
     host: Mutex<host::Ranges>,
@@ -78,16 +82,23 @@ pub(crate) struct Blueprint {
 }
 
 impl Blueprint {
-    pub(crate) fn new(config: &TurnConfig, listen: &[SocketAddr], handshakes: HandshakePool) -> anyhow::Result<Self> {
+    /// Prepares workers that listen on these addresses.
+    pub(crate) fn new(
+        config: &TurnConfig,
+        (listen, streams): (&[SocketAddr], &[StreamAddr]),
+        handshakes: HandshakePool,
+    ) -> anyhow::Result<Self> {
         let nonce_key = random()?;
         let plan = relay_plan(config)?;
         let pools = pools(config, &plan);
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
-        let shared = Arc::new(Shared::with_pools(config.quotas, config.allocations_max, pools, seed));
+        let quotas = (config.quotas, &config.realm_quotas()[..]);
+        let shared = Arc::new(Shared::with_realms(quotas, config.allocations_max, pools, seed));
         Ok(Self {
             origins: Mutex::new(Origins::new(config)),
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key, &shared)?),
             listen: listen.to_vec(),
+            realms: realms::engine_realms(config, listen, streams),
             host: Mutex::new(host::read()?),
             shared,
             relay_pool: Arc::new(RelayPool::new(plan)),

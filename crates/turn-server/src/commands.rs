@@ -194,12 +194,13 @@ impl WorkerHandles {
 }
 
 impl WorkerHandles {
-    async fn end_user(&self, user: String) -> Result<u64, NoReply> {
-        let user: Arc<str> = user.into();
+    async fn end_user(&self, user: String, realm: Option<String>) -> Result<u64, NoReply> {
+        let (user, realm): (Arc<str>, Option<Arc<str>>) = (user.into(), realm.map(Into::into));
         let mut ended = Ok(0);
         for worker in self.workers.iter() {
-            let user = Arc::clone(&user);
-            let reply = worker.ask(move |server, now| server.end_user(now, user.as_bytes(), EndReason::Operator));
+            let (user, realm) = (Arc::clone(&user), realm.clone());
+            let reply = worker
+                .ask(move |server, now| server.end_user(now, realm.as_deref(), user.as_bytes(), EndReason::Operator));
             // The other workers end theirs, also if one does not reply.
             let reply = reply.await;
             ended = ended.and_then(|sum: u64| Ok(sum + u64::from(reply?)));
@@ -221,8 +222,8 @@ impl AllocationAdmin for WorkerHandles {
         Box::pin(self.end(relayed))
     }
 
-    fn end_user(&self, user: String) -> ReplyFuture<'_, u64> {
-        Box::pin(self.end_user(user))
+    fn end_user(&self, user: String, realm: Option<String>) -> ReplyFuture<'_, u64> {
+        Box::pin(self.end_user(user, realm))
     }
 }
 
@@ -239,6 +240,7 @@ fn row(worker: usize, live: &EngineAllocation<'_>, now: Nanos) -> LiveAllocation
         transport: transport_name(live.flow.transport),
         relayed: live.relayed,
         relayed_second: live.relayed_second,
+        realm: live.realm.to_owned(),
         user: String::from_utf8_lossy(live.user).into_owned(),
         age_s: now.saturating_sub(live.made).0 / Nanos::PER_SECOND,
         expires_s: live.expires.saturating_sub(now).0.div_ceil(Nanos::PER_SECOND),

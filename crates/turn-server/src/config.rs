@@ -2,7 +2,11 @@
 
 mod credentials;
 mod peers;
+mod realms;
 mod streams;
+
+pub use realms::Realm;
+pub(crate) use realms::RealmNames;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
@@ -18,10 +22,10 @@ use tt_turn::config::{
 };
 use tt_turn::shared::Quotas;
 
-use crate::credentials::{AuthSecret, ExternalUsers, MASK, NonceKeys, Users, opaque_string};
+use crate::credentials::{AuthSecret, ExternalUsers, MASK, NonceKeys, Users};
 use crate::section::{
     AllocationCaps, Balancers, DscpSet, KeySources, MemoryBound, MemorySize, PeerRange, PortRange, QuotasSection,
-    RecordOutput, StreamLimits, TurnSection,
+    RealmSection, RecordOutput, StreamLimits, TurnSection,
 };
 use crate::streams::CertificateFiles;
 
@@ -92,6 +96,8 @@ pub struct TurnConfig {
     pub relay_ports: PortRange,
     /// Realm of the credentials.
     pub realm: String,
+    /// Realms after this one, which is for requests that select no other.
+    pub realms: Vec<Realm>,
     /// Static users.
     pub users: Users,
     /// Secrets of time-limited credentials; each of them is valid.
@@ -172,6 +178,7 @@ impl TurnConfig {
             relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
             relay_ports: RELAY_PORTS,
             realm: REALM.into(),
+            realms: Vec::new(),
             users: Users::default(),
             auth_secrets: Vec::new(),
             external_users: ExternalUsers::None,
@@ -232,6 +239,7 @@ impl TurnConfig {
             config.realm.clone_from(realm);
         }
         config.read_credentials(section)?;
+        config.read_realms(section)?;
         if section.strict_expiry {
             config.expiry_check = ExpiryCheck::EveryRequest;
         }
@@ -330,19 +338,10 @@ impl TurnConfig {
             "{} must have from 1 to {SOFTWARE_CHARACTERS_MAX} characters",
             named("software")
         );
-        let realm_length = self.realm.chars().count();
-        ensure!(
-            (1..=REALM_CHARACTERS_MAX).contains(&realm_length),
-            "{} must have from 1 to {REALM_CHARACTERS_MAX} characters",
-            named("realm")
-        );
-        let is_prepared = opaque_string(&self.realm).is_some_and(|prepared| *prepared == self.realm);
-        ensure!(
-            is_prepared && !self.realm.contains(['"', '\\']),
-            "{} must not contain control characters, quotes, backslashes or decomposed characters",
-            named("realm")
-        );
-        Ok(())
+        if let Err(error) = realms::check_name(&self.realm) {
+            anyhow::bail!("{} {error}", named("realm"));
+        }
+        self.check_realms(keys)
     }
 
     fn check_lifetimes(&self, keys: &KeySources) -> anyhow::Result<()> {
@@ -379,6 +378,11 @@ impl TurnConfig {
             external_ip: self.relay_ips.iter().map(|relay| relay.external).collect(),
             relay_ports: Some(self.relay_ports),
             realm: Some(self.realm.clone()),
+            realms: section
+                .realms
+                .iter()
+                .map(|realm| RealmSection { user: realm.user.iter().map(masked).collect(), ..realm.clone() })
+                .collect(),
             user: section.user.iter().map(masked).collect(),
             user_file: section.user_file.clone(),
             auth_secret_file: section.auth_secret_file.clone(),
@@ -423,7 +427,9 @@ impl TurnConfig {
     /// As [`TurnConfig::new`].
     pub fn printed(section: &TurnSection) -> anyhow::Result<(TurnSection, Self)> {
         let mut usable = section.clone();
-        usable.user.retain(|user| user.split_once(':').is_none_or(|(_, password)| password != MASK));
+        let is_usable = |user: &String| user.split_once(':').is_none_or(|(_, password)| password != MASK);
+        usable.user.retain(is_usable);
+        usable.realms.iter_mut().for_each(|realm| realm.user.retain(is_usable));
         let config = Self::new(&usable)?;
         Ok((config.effective(section), config))
     }

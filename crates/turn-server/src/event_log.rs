@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tt_model::FiveTuple;
 use tt_status::turn::RejectedSource;
+use tt_turn::config::RealmId;
 use tt_turn::event::{AllocationEvent, RejectedRequest, UserName};
 use tt_turn::{ErrorCode, RejectReason, WorkerId};
 
 use crate::commands::transport_name;
+use crate::config::RealmNames;
 use crate::rejected_sources::RejectedSources;
 
 /// Entries that may wait to be written.
@@ -37,7 +39,7 @@ struct Entry {
 #[derive(Debug)]
 enum Event {
     /// The beginning of an allocation, or its end with the bytes to the peers and to the client.
-    Allocation { flow: FiveTuple, relayed: Option<SocketAddr>, user: UserName, end: Option<(u64, u64)> },
+    Allocation { flow: FiveTuple, relayed: Option<SocketAddr>, realm: RealmId, user: UserName, end: Option<(u64, u64)> },
     /// `suppressed` events of this class came before this one.
     Rejected { request: RejectedRequest, suppressed: u64 },
 }
@@ -162,11 +164,11 @@ impl Limits {
 }
 
 /// Starts the thread that writes. It ends when all clones of the handle are dropped.
-pub(crate) fn start() -> anyhow::Result<(EventLog, JoinHandle<()>)> {
+pub(crate) fn start(realms: RealmNames) -> anyhow::Result<(EventLog, JoinHandle<()>)> {
     let (to, from) = sync_channel(ENTRIES_MAX);
     let limits = Arc::new(Limits::new());
     let event_log = EventLog { to, limits: Arc::clone(&limits) };
-    let thread = thread::Builder::new().name("turn-log".into()).spawn(move || write_all(&from, &limits));
+    let thread = thread::Builder::new().name("turn-log".into()).spawn(move || write_all(&from, &limits, &realms));
     Ok((event_log, thread.context("turn: cannot start a thread")?))
 }
 
@@ -176,8 +178,8 @@ impl EventLog {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let (start, end) = (&event.start, &event.end);
             let end = end.as_ref().map(|end| (end.bytes_to_peers, end.bytes_to_client));
-            let (flow, relayed, user) = (start.flow, start.first_relayed(), start.user);
-            self.send(worker, Event::Allocation { flow, relayed, user, end });
+            let (flow, relayed, realm, user) = (start.flow, start.first_relayed(), start.realm, start.user);
+            self.send(worker, Event::Allocation { flow, relayed, realm, user, end });
         }
     }
 
@@ -201,11 +203,11 @@ impl EventLog {
     }
 }
 
-fn write_all(from: &Receiver<Entry>, limits: &Limits) {
+fn write_all(from: &Receiver<Entry>, limits: &Limits, realms: &RealmNames) {
     let mut flush_at = Instant::now() + WINDOW;
     loop {
         match from.recv_timeout(flush_at.saturating_duration_since(Instant::now())) {
-            Ok(entry) => write(&entry),
+            Ok(entry) => write(&entry, realms),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return log_suppressed(limits, Duration::ZERO),
         }
@@ -232,23 +234,24 @@ fn log_suppressed(limits: &Limits, age_min: Duration) {
     }
 }
 
-fn write(entry: &Entry) {
+fn write(entry: &Entry, realms: &RealmNames) {
     let worker = entry.worker.0;
     match &entry.event {
-        Event::Allocation { flow, relayed, user, end } => {
+        Event::Allocation { flow, relayed, realm, user, end } => {
+            let realm = realms.of(*realm);
             let (user, client, transport) = (name(user), flow.client, transport_name(flow.transport));
             let relayed = relayed.map(tracing::field::display);
             match end {
-                None => tracing::debug!(worker, user, %client, transport, relayed, "allocation created"),
+                None => tracing::debug!(worker, user, realm, %client, transport, relayed, "allocation created"),
                 Some((bytes_to_peers, bytes_to_client)) => {
                     tracing::debug!(
-                        worker, user, %client, relayed, bytes_to_peers, bytes_to_client, "allocation ended"
+                        worker, user, realm, %client, relayed, bytes_to_peers, bytes_to_client, "allocation ended"
                     );
                 }
             }
         }
         Event::Rejected { request, suppressed } => {
-            let RejectedRequest { method, code, client, peer, reason, rule, user } = request;
+            let RejectedRequest { method, code, client, peer, reason, rule, realm, user } = request;
             let peer = peer.map(|peer| peer.to_string());
             let rule = rule.map(|rule| rule.to_string());
             // A filter reads source and code: they come before text of the client.
@@ -261,6 +264,7 @@ fn write(entry: &Entry) {
                 reason = reason.map(RejectReason::name),
                 rule = rule.as_deref(),
                 user = name(user),
+                realm = realms.of(*realm),
                 %client,
                 peer = peer.as_deref(),
                 suppressed,

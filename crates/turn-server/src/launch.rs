@@ -46,10 +46,10 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     // Before the addresses are read, so that no change is missed.
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
-    let blueprint = Arc::new(Blueprint::new(config, &listen, pool.clone())?);
-    let (event_log, log) = event_log::start()?;
+    let blueprint = Arc::new(Blueprint::new(config, (&listen, &streams), pool.clone())?);
+    let (event_log, log) = event_log::start(config.realm_names())?;
     let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
-        records::start(config.cdr.as_ref())?;
+        records::start(config.cdr.as_ref(), config.realm_names())?;
 
     let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
     let mut handles = Vec::with_capacity(config.workers);

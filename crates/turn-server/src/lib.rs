@@ -56,7 +56,7 @@ mod supervisor;
 mod worker;
 
 pub use blueprint::check::check;
-pub use config::{RelayIp, TurnConfig};
+pub use config::{Realm, RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{AuthSecret, ExternalCredentials, ExternalUsers, KeyedUsers, NonceKeys, User, Users};
 pub use launch::{start, start_with};
@@ -65,8 +65,8 @@ pub use passed::PassedSockets;
 pub use running::{CredentialSink, Running};
 pub use section::{
     AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize,
-    PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TlsCipher,
-    TlsVersion, TurnSection,
+    PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, StreamLimits, StreamsSection,
+    TlsCipher, TlsVersion, TurnSection,
 };
 pub use streams::CertificateFiles;
 

@@ -18,6 +18,7 @@ use anyhow::Context as _;
 use tt_turn::WorkerId;
 use tt_turn::event::AllocationEvent;
 
+use crate::config::RealmNames;
 use crate::section::RecordOutput;
 use line::LineWriter;
 pub(crate) use sink::Sink;
@@ -100,15 +101,15 @@ pub(crate) struct Records {
 ///
 /// # Errors
 /// The output cannot be opened.
-pub(crate) fn start(output: Option<&RecordOutput>) -> anyhow::Result<Records> {
+pub(crate) fn start(output: Option<&RecordOutput>, realms: RealmNames) -> anyhow::Result<Records> {
     let Some(output) = output else { return Ok(Records::default()) };
     let sink = Sink::open(output).with_context(|| format!("turn: --cdr: cannot open {output}"))?;
     let run = getrandom::u64().context("turn: no random bytes from the system")?;
     let (to, from) = sync_channel(ENTRIES_MAX);
     let counts = Arc::new(RecordCounts::default());
     let mut writer = Writer { sink, counts: Arc::clone(&counts), failing: None };
-    let thread =
-        thread::Builder::new().name("turn-records".into()).spawn(move || writer.run(&from, LineWriter { run }));
+    let lines = LineWriter { run, realms };
+    let thread = thread::Builder::new().name("turn-records".into()).spawn(move || writer.run(&from, &lines));
     let thread = thread.context("turn: cannot start a thread")?;
     let sender = RecordSender { to, counts: Arc::clone(&counts) };
     Ok(Records { sender: Some(sender), counts: Some(counts), thread: Some(thread) })
@@ -128,7 +129,7 @@ struct Failure {
 }
 
 impl Writer {
-    fn run(&mut self, from: &Receiver<Entry>, lines: LineWriter) {
+    fn run(&mut self, from: &Receiver<Entry>, lines: &LineWriter) {
         let mut batch = String::with_capacity(BATCH_LEN);
         while let Ok(first) = from.recv() {
             batch.clear();

@@ -8,6 +8,7 @@ mod memory_size;
 mod paths;
 mod peer_range;
 mod quotas;
+mod realm;
 mod record_output;
 mod streams;
 mod tls;
@@ -26,6 +27,7 @@ pub use key_sources::KeySources;
 pub use memory_size::{MemoryBound, MemorySize};
 pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
+pub use realm::RealmSection;
 pub use record_output::RecordOutput;
 pub use streams::{StreamLimits, StreamsSection};
 pub use tls::{TlsCipher, TlsVersion};
@@ -131,6 +133,9 @@ pub struct TurnSection {
     pub quotas: QuotasSection,
     /// `[turn.streams]`
     pub streams: StreamsSection,
+    /// `[[turn.realms]]`: realms in addition to `realm`, which is for requests that select no other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub realms: Vec<RealmSection>,
     /// Where each key was set, for error texts.
     #[serde(skip)]
     pub key_sources: KeySources,

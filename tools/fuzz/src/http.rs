@@ -71,7 +71,7 @@ impl AllocationAdmin for Allocations {
         Box::pin(async { Ok(true) })
     }
 
-    fn end_user(&self, _user: String) -> ReplyFuture<'_, u64> {
+    fn end_user(&self, _user: String, _realm: Option<String>) -> ReplyFuture<'_, u64> {
         REACHED.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Ok(1) })
     }

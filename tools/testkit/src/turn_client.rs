@@ -59,6 +59,8 @@ pub const DONT_FRAGMENT: u16 = 0x001a;
 pub const SOFTWARE: u16 = 0x8022;
 /// Attribute FINGERPRINT.
 pub const FINGERPRINT: u16 = 0x8028;
+/// Attribute ORIGIN of draft-johnston-tram-stun-origin.
+pub const ORIGIN: u16 = 0x802f;
 /// Attribute ICMP.
 pub const ICMP: u16 = 0x8004;
 /// Attribute RESERVATION-TOKEN.
@@ -81,6 +83,7 @@ pub struct Client {
     password: String,
     realm: Vec<u8>,
     nonce: Vec<u8>,
+    origin: Option<Vec<u8>>,
     transaction: u64,
     /// Number of datagrams sent.
     pub sent: u64,
@@ -121,7 +124,31 @@ impl Client {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let (username, password) = (username.to_owned(), password.to_owned());
         let (realm, nonce) = (Vec::new(), Vec::new());
-        Self { socket, username, password, realm, nonce, transaction: 0, sent: 0, retransmits_after: None }
+        let (origin, retransmits_after) = (None, None);
+        Self { socket, username, password, realm, nonce, origin, transaction: 0, sent: 0, retransmits_after }
+    }
+
+    /// Sends ORIGIN in the first request, which has no credentials.
+    #[must_use]
+    pub fn of_origin(mut self, origin: &str) -> Self {
+        self.origin = Some(origin.as_bytes().to_vec());
+        self
+    }
+
+    /// Returns the realm of a 401 to a first request.
+    pub fn challenge(&mut self) -> String {
+        let origin = self.origin.iter().map(|origin| (ORIGIN, origin.clone())).collect();
+        let first = self.ask(ALLOCATE, origin, false);
+        assert_eq!(first.code, 401);
+        self.realm = first.bytes(REALM).unwrap().to_vec();
+        self.nonce = first.bytes(NONCE).unwrap().to_vec();
+        String::from_utf8(self.realm.clone()).unwrap()
+    }
+
+    /// Takes other credentials for all later requests on the same socket.
+    pub fn log_in_as(&mut self, realm: &str, username: &str, password: &str) {
+        self.realm = realm.as_bytes().to_vec();
+        (self.username, self.password) = (username.to_owned(), password.to_owned());
     }
 
     /// Returns the address that the server sees.
@@ -254,10 +281,7 @@ impl Client {
     pub fn request(&mut self, method: u16, attributes: Attributes) -> Response {
         // An address is hidden behind its transaction, and a nonce is asked for under another one.
         if self.nonce.is_empty() {
-            let first = self.ask(ALLOCATE, Vec::new(), false);
-            assert_eq!(first.code, 401);
-            self.realm = first.bytes(REALM).unwrap().to_vec();
-            self.nonce = first.bytes(NONCE).unwrap().to_vec();
+            self.challenge();
             let readdressed = attributes.into_iter().map(|(kind, value)| match kind {
                 XOR_PEER_ADDRESS => {
                     (kind, xored(unxored(&value, self.transaction_id(self.transaction)), self.next_transaction()))

@@ -74,7 +74,7 @@ fn every_key_of_the_sample_file_is_known() {
 #[test]
 fn every_known_key_is_in_the_operators_manual() {
     let manual = include_str!("../../../../docs/turn-operators.md");
-    for section in ["[turn]", "[turn.streams]", "[turn.quotas]", "[http]"] {
+    for section in ["[turn]", "[turn.streams]", "[turn.quotas]", "[[turn.realms]]", "[http]"] {
         let message = refusal(&format!("{section}\nno_such_key = 1\n"));
         for key in message.split('`').skip(3).step_by(2).filter(|key| !["streams", "quotas"].contains(key)) {
             assert!(manual.contains(&format!("`{key}`")), "{section} {key} is missing in the manual");
@@ -90,6 +90,7 @@ fn every_known_key_is_in_the_sample_file() {
         ("[turn]", ""),
         ("[turn.quotas]", ""),
         ("[turn.streams]", ""),
+        ("[[turn.realms]]", ""),
         ("[risk]", ""),
         ("[http]", ""),
         ("[[market.feeds]]", feed),
@@ -99,7 +100,9 @@ fn every_known_key_is_in_the_sample_file() {
         assert!(!known.is_empty(), "{message}");
         // Deprecated aliases are in the manual only.
         for key in known.into_iter().filter(|key| *key != "linger_us") {
-            let is_there = sample.contains(&format!("\n{key} = ")) || sample.contains(&format!(".{key}]\n"));
+            let is_there = sample.contains(&format!("\n{key} = "))
+                || sample.contains(&format!(".{key}]\n"))
+                || sample.contains(&format!(".{key}]]\n"));
             assert!(is_there, "{section} {key} is missing in the sample");
         }
     }

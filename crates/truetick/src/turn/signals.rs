@@ -126,7 +126,13 @@ impl SignalLoop<'_> {
             turn.realm == self.running.realm(),
             "the realm has changed, which needs a restart: the keys of users depend on it"
         );
-        let is_reloaded = |key: &str| key.strip_prefix("turn.").is_some_and(|key| RELOADED.contains(&key));
+        let (realms, started) = (&loaded.config.turn.realms, &self.started.turn.realms);
+        let has_same_realms = realms.len() == started.len()
+            && realms.iter().zip(started).all(|(is, was)| is.differs_in_credentials_only(was));
+        let is_reloaded = |key: &str| {
+            let key = key.strip_prefix("turn.");
+            key.is_some_and(|key| RELOADED.contains(&key) || has_same_realms && key == "realms")
+        };
         let ignored = reload::restart_keys(self.started, &loaded.config, is_reloaded)?;
         let drain_timeout = turn.drain_timeout;
         self.running.reload_certificates()?;

@@ -11,6 +11,7 @@ pub(crate) mod namespaces;
 mod nonces;
 pub(crate) mod operated;
 mod own_host;
+mod realms;
 mod records;
 mod reload;
 mod turnserver;

@@ -12,6 +12,7 @@ use tt_model::ByteRange;
 use super::UserId;
 use super::key::{UserKeys, UserSecret};
 use super::user_hash;
+use crate::realm::RealmId;
 use crate::shared::Shared;
 use crate::table::Table;
 
@@ -36,12 +37,13 @@ pub fn user_part_of(name: &[u8]) -> usize {
 /// Some users, those of one part, which [`Server::replace_users`](crate::Server::replace_users) puts in place of others.
 #[derive(Clone, Debug)]
 pub struct UserPart {
+    pub(super) realm: RealmId,
     pub(super) number: usize,
     pub(super) users: Arc<Directory>,
 }
 
 impl UserPart {
-    /// Makes a part of the `users` that belong to it, each with a name, indexed for servers of `shared`.
+    /// Makes a part of the `users` of the default realm that belong to it, each with a name, indexed for servers of `shared`.
     ///
     /// `realm` must be that of the configuration, and `decoy_seed` random and secret. See
     /// [`Secrets::add_user`](super::Secrets::add_user).
@@ -50,6 +52,17 @@ impl UserPart {
         number: usize,
         users: impl Iterator<Item = (&'a [u8], UserSecret<'a>)> + Clone,
         realm: &str,
+        seeds: (&Shared, &[u8; 32]),
+    ) -> Self {
+        Self::of_realm((RealmId::DEFAULT, realm), number, users, seeds)
+    }
+
+    /// The same for any realm, with its number and its name.
+    #[must_use]
+    pub fn of_realm<'a>(
+        (id, realm): (RealmId, &str),
+        number: usize,
+        users: impl Iterator<Item = (&'a [u8], UserSecret<'a>)> + Clone,
         (shared, decoy_seed): (&Shared, &[u8; 32]),
     ) -> Self {
         let own = users.filter(|(name, _)| user_part_of(name) == number);
@@ -57,8 +70,8 @@ impl UserPart {
         part.all.reserve_exact(own.clone().count());
         part.names.reserve_exact(own.clone().map(|(name, _)| name.len()).sum());
         own.for_each(|(name, secret)| part.push(name, realm, keys(name, realm, secret, decoy_seed)));
-        part.index(number, shared.seed(), decoy_seed);
-        Self { number, users: Arc::new(part) }
+        part.index(number, id.names_seed(shared.seed()), decoy_seed);
+        Self { realm: id, number, users: Arc::new(part) }
     }
 }
 

@@ -56,7 +56,7 @@ impl Server {
         asked: &AllocateRequest,
         choice: &Choice,
     ) -> Result<Granted, RejectReason> {
-        let account = self.charge(request.now, user.quota_key, choice)?;
+        let account = self.charge(request.now, user, choice)?;
         if let Err(reason) = self.make_known(request, choice) {
             self.refund(user.quota_key, choice);
             return Err(reason);
@@ -67,6 +67,7 @@ impl Server {
             flow: *request.from,
             legs: choice.relays.map(|drawn| drawn.map(|drawn| Leg::new(drawn.relay, drawn.relayed, expires))),
             user: user.id,
+            realm: user.realm,
             quota_key: user.quota_key,
             account,
             meter: self.shared.meter(account, canonical(request.from.client).ip(), request.now),
@@ -88,7 +89,7 @@ impl Server {
         for drawn in choice.relays.iter().flatten() {
             self.relays.assign(drawn.relay, index);
         }
-        if let Some(key) = self.credentials.kept_key(user) {
+        if let Some(key) = self.credentials.of(user.realm).kept_key(user) {
             self.kept_keys.keep(index, key);
         }
         if let Some((relay, claimed)) = choice.claimed {
@@ -102,6 +103,7 @@ impl Server {
         let start = AllocationStart {
             number: self.counters.allocations_made,
             flow: *request.from,
+            realm: user.realm,
             user: self.user_name(&request.message),
             relayed: choice.relays.map(|drawn| drawn.map(|drawn| drawn.relayed)),
             at: self.clock.unix(request.now),
@@ -122,7 +124,7 @@ impl Server {
     /// note after the list). The lifetime is then the remaining one.
     fn allocate_again(&self, request: &Request<'_, '_>, user: &User, index: u32) -> Result<Granted, ErrorCode> {
         let same = self.allocations.get(index).filter(|allocation| {
-            allocation.transaction_id == request.message.transaction_id() && allocation.user == user.id
+            allocation.transaction_id == request.message.transaction_id() && allocation.is_of(user)
         });
         let allocation = same.ok_or(ErrorCode::AllocationMismatch)?;
         let last = allocation.live_legs(request.now).map(|leg| leg.expires).max();

@@ -11,6 +11,7 @@ use crate::credential::{Answer, Expiry, KeptKey, KeyPlace, LongTermKey, Name, Pa
 use crate::error::ErrorCode;
 use crate::message::{Known, Message};
 use crate::nonce::offers_algorithms;
+use crate::realm::RealmId;
 
 impl Server {
     /// Authenticates `message`: realm, user, message integrity and nonce, in the order of RFC 8489 section 9.2.4. A
@@ -28,7 +29,18 @@ impl Server {
         client: SocketAddr,
         message: &Message<'_>,
     ) -> Result<User, ErrorCode> {
-        let shown = self.shown(message)?;
+        self.check(now, (client, None), message)
+    }
+
+    /// The same for a request to a listener, which may serve one realm only.
+    #[inline]
+    fn check(
+        &mut self,
+        now: Nanos,
+        (client, server): (SocketAddr, Option<SocketAddr>),
+        message: &Message<'_>,
+    ) -> Result<User, ErrorCode> {
+        let shown = self.shown(message, server)?;
         let expiry = Expiry { unix_s: self.clock.unix_s(now), exempt: None };
         let user = self.verify(&shown, expiry, message)?;
         self.check_nonce(&shown, expiry.unix_s, client, user)
@@ -42,10 +54,12 @@ impl Server {
     #[inline]
     pub(super) fn authenticate(&mut self, request: &Request<'_, '_>) -> Result<User, ErrorCode> {
         let Request { now, from, message, .. } = request;
-        let Some(index) = request.allocation else { return self.credential_check(*now, from.client, message) };
+        let Some(index) = request.allocation else {
+            return self.check(*now, (from.client, Some(from.server)), message);
+        };
         let user = self.authenticate_owner(request, index)?;
         if shows_rfc8489(message)
-            && let Some(allocation) = self.allocations.get_mut(index).filter(|allocation| allocation.user == user.id)
+            && let Some(allocation) = self.allocations.get_mut(index).filter(|allocation| allocation.is_of(&user))
         {
             allocation.knows_rfc8656 = true;
         }
@@ -56,31 +70,34 @@ impl Server {
     #[inline]
     fn authenticate_owner(&mut self, request: &Request<'_, '_>, index: u32) -> Result<User, ErrorCode> {
         let Request { now, from, message, .. } = request;
-        let shown = self.shown(message)?;
+        let shown = self.shown(message, Some(from.server))?;
         let unix_s = self.clock.unix_s(*now);
-        let owner = self.allocations.get(index).map(|allocation| (allocation.user, allocation.quota_key));
-        if let Some((id, quota_key)) = owner.filter(|_| self.matches_kept_key(index, &shown, unix_s, message)) {
-            let user = User { id, quota_key, answer: shown.path.answer, key: KeyPlace::Kept(index) };
+        let owner = self.allocations.get(index).filter(|allocation| shown.realm == Some(allocation.realm));
+        let owner = owner.map(|allocation| (allocation.realm, allocation.user, allocation.quota_key));
+        if let Some((realm, id, quota_key)) =
+            owner.filter(|(realm, ..)| self.matches_kept_key(index, *realm, &shown, unix_s, message))
+        {
+            let user = User { realm, id, quota_key, answer: shown.path.answer, key: KeyPlace::Kept(index) };
             return self.check_nonce(&shown, unix_s, from.client, user);
         }
         let exempt = match self.config.expiry_check {
-            ExpiryCheck::AtAllocate => owner.map(|(id, _)| id),
+            ExpiryCheck::AtAllocate => owner.map(|(_, id, _)| id),
             ExpiryCheck::EveryRequest => None,
         };
         let user = self.verify(&shown, Expiry { unix_s, exempt }, message)?;
         let user = self.check_nonce(&shown, unix_s, from.client, user)?;
         // Another expiry, algorithm or password of the same user: from now on the allocation keeps this one.
-        if owner.is_some_and(|(id, _)| id == user.id)
-            && let Some(key) = self.credentials.kept_key(&user)
+        if owner.is_some_and(|(realm, id, _)| (realm, id) == (user.realm, user.id))
+            && let Some(key) = self.credentials.of(user.realm).kept_key(&user)
         {
             self.kept_keys.keep(index, key);
         }
         Ok(user)
     }
 
-    /// Reads the credentials of a message.
+    /// Reads the credentials of a message to a listener.
     #[inline]
-    fn shown<'a>(&self, message: &Message<'a>) -> Result<Shown<'a>, ErrorCode> {
+    fn shown<'a>(&self, message: &Message<'a>, server: Option<SocketAddr>) -> Result<Shown<'a>, ErrorCode> {
         if !has_integrity(message) {
             return Err(ErrorCode::Unauthenticated);
         }
@@ -92,27 +109,39 @@ impl Server {
             return Err(ErrorCode::BadRequest);
         };
         let path = path(self.config.password_algorithms, nonce, message)?;
-        Ok(Shown { name, realm, nonce, path })
+        Ok(Shown { name, realm: self.realm_at(realm, server), nonce, path })
     }
 
     /// Returns whether the credentials are those that the allocation keeps.
     #[inline]
-    fn matches_kept_key(&self, index: u32, shown: &Shown<'_>, unix_s: u64, message: &Message<'_>) -> bool {
+    fn matches_kept_key(
+        &self,
+        index: u32,
+        realm: RealmId,
+        shown: &Shown<'_>,
+        unix_s: u64,
+        message: &Message<'_>,
+    ) -> bool {
         let Some(kept) = self.kept_keys.get(index) else { return false };
         let expires = match self.config.expiry_check {
             ExpiryCheck::AtAllocate => u64::MAX,
             ExpiryCheck::EveryRequest => kept.expiry_s(),
         };
-        shown.realm == self.config.realm.as_bytes()
-            && expires > unix_s
-            && self.credentials.matches_kept(kept, shown.name, shown.path, |key| is_authentic(message, key))
+        let credentials = self.credentials.of(realm);
+        expires > unix_s && credentials.matches_kept(kept, shown.name, shown.path, |key| is_authentic(message, key))
     }
 
     #[inline]
     fn verify(&mut self, shown: &Shown<'_>, expiry: Expiry, message: &Message<'_>) -> Result<User, ErrorCode> {
         let verify = |key: &LongTermKey| is_authentic(message, key);
-        let user = self.credentials.authenticate(shown.name, shown.path, &self.config.realm, expiry, verify);
-        user.filter(|_| shown.realm == self.config.realm.as_bytes()).ok_or(ErrorCode::Unauthenticated)
+        let id = shown.realm.unwrap_or_default();
+        let realm = match id.index().and_then(|index| self.config.realms.get(index)) {
+            Some(further) => &further.name,
+            None => &self.config.realm,
+        };
+        let credentials = self.credentials.of_mut(id);
+        let user = credentials.authenticate(shown.name, shown.path, realm, expiry, verify);
+        user.filter(|_| shown.realm.is_some()).ok_or(ErrorCode::Unauthenticated)
     }
 
     #[inline]
@@ -125,7 +154,7 @@ impl Server {
     pub(super) fn response_key(&self, user: &User) -> Option<&LongTermKey> {
         match user.key {
             KeyPlace::Kept(index) => self.kept_keys.get(index).map(KeptKey::key),
-            KeyPlace::Static(..) | KeyPlace::Derived(_) => self.credentials.key_of(user),
+            KeyPlace::Static(..) | KeyPlace::Derived(_) => self.credentials.of(user.realm).key_of(user),
         }
     }
 }
@@ -134,7 +163,8 @@ impl Server {
 #[derive(Clone, Copy, Debug)]
 struct Shown<'a> {
     name: Name<'a>,
-    realm: &'a [u8],
+    /// The realm that it names, if the listener serves it.
+    realm: Option<RealmId>,
     nonce: &'a [u8],
     path: Path,
 }

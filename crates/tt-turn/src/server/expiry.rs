@@ -62,11 +62,13 @@ impl Server {
     ///
     /// `user` is the name of a user, or the id of time-limited names, `expiry:id`; a time-limited name without an id is
     /// one user.
-    pub fn end_user(&mut self, now: Nanos, user: &[u8], reason: EndReason) -> u32 {
+    pub fn end_user(&mut self, now: Nanos, realm: Option<&str>, user: &[u8], reason: EndReason) -> u32 {
         let mut ended = 0;
         for index in 0..self.capacity.allocations {
             let is_live = self.allocations.get(index).is_some();
-            if is_live && is_user(self.origins.user(index), user) {
+            let of_realm = self.origins.get(index).map(|origin| self.realm_name(origin.realm));
+            let is_meant = realm.is_none() || realm == of_realm;
+            if is_live && is_meant && is_user(self.origins.user(index), user) {
                 self.end_allocation(index, now, reason);
                 ended += 1;
             }

@@ -19,6 +19,8 @@ pub struct LiveAllocation<'a> {
     pub relayed: SocketAddr,
     /// The IPv6 address of a dual allocation.
     pub relayed_second: Option<SocketAddr>,
+    /// The name of its user's realm.
+    pub realm: &'a str,
     /// The first [`USER_NAME_LEN_MAX`](crate::event::USER_NAME_LEN_MAX) bytes of the user name; any bytes that a
     /// client chose.
     pub user: &'a [u8],
@@ -53,6 +55,7 @@ impl Server {
                 flow: allocation.flow,
                 relayed: first.relayed,
                 relayed_second: second.map(|leg| leg.relayed),
+                realm: self.realm_name(origin.realm),
                 user: self.origins.user(index),
                 made: origin.made,
                 expires: second.map_or(first.expires, |leg| leg.expires.max(first.expires)),
@@ -66,7 +69,8 @@ impl Server {
 
     /// Returns the first bytes of the user name in a message, by USERNAME or USERHASH.
     pub(super) fn user_name(&self, message: &Message<'_>) -> UserName {
-        let hashed = || self.credentials.name_of(message.value(Known::UserHash)?);
+        let realm = self.named_realm(message);
+        let hashed = || self.credentials.of(realm).name_of(message.value(Known::UserHash)?);
         UserName::new(message.value(Known::Username).or_else(hashed).unwrap_or(&[]))
     }
 }

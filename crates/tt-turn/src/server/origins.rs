@@ -9,6 +9,7 @@ use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use crate::config::PeerLists;
 use crate::event::{AllocationStart, Peers, USER_NAME_LEN_MAX, UserName};
+use crate::realm::RealmId;
 
 /// Longest user name that is kept with the rest.
 const SHORT_NAME_LEN: usize = 62;
@@ -31,6 +32,7 @@ pub(super) struct Origin {
     pub(super) made: Nanos,
     number: u64,
     flow: FiveTuple,
+    pub(super) realm: RealmId,
     relayed: [Option<SocketAddr>; 2],
     /// Wall-clock time of creation.
     pub(super) at: Nanos,
@@ -53,7 +55,7 @@ impl Origins {
 
     /// Stores the beginning of an allocation.
     pub(super) fn set(&mut self, index: u32, made: Nanos, start: &AllocationStart) {
-        let AllocationStart { number, flow, relayed, at, .. } = *start;
+        let AllocationStart { number, flow, realm, relayed, at, .. } = *start;
         let (index, name) = (index as usize, start.user.as_bytes());
         let mut short_name = [0; SHORT_NAME_LEN];
         match (short_name.get_mut(..name.len()), self.long_names.get_mut(index * USER_NAME_LEN_MAX..)) {
@@ -62,7 +64,7 @@ impl Origins {
             (None, None) => {}
         }
         let name_len = name.len() as u16;
-        let origin = Origin { made, number, flow, relayed, at, released: [at; 2], name_len, short_name };
+        let origin = Origin { made, number, flow, realm, relayed, at, released: [at; 2], name_len, short_name };
         put(&mut self.kept, index, origin);
         if self.peer_lists == PeerLists::Kept {
             put(&mut self.peers, index, Peers::new());
@@ -99,8 +101,8 @@ impl Origins {
 
     /// Returns the beginning again.
     pub(super) fn start(&self, index: u32) -> Option<AllocationStart> {
-        let Origin { number, flow, relayed, at, .. } = *self.get(index)?;
-        Some(AllocationStart { number, flow, user: UserName::new(self.user(index)), relayed, at })
+        let Origin { number, flow, realm, relayed, at, .. } = *self.get(index)?;
+        Some(AllocationStart { number, flow, realm, user: UserName::new(self.user(index)), relayed, at })
     }
 
     /// Returns the listed peers.

@@ -12,10 +12,11 @@ use crate::config::Config;
 use crate::event::{AllocationEvent, EndReason, RejectedRequest};
 use crate::flow::canonical;
 use crate::policy::PeerPolicy;
+use crate::realm::RealmId;
 use crate::relay::RelayId;
 
 impl Server {
-    /// Replaces the configuration, but for `realm`, `peer_policy`, `peer_lists` and `dont_fragment`, which stay. Replace the
+    /// Replaces the configuration, but for `realm`, `realms`, `peer_policy`, `peer_lists` and `dont_fragment`, which stay. Replace the
     /// secrets next: nonces and the end of removed users follow the configuration from then on.
     ///
     /// Allocations stay with the lifetimes that they have; a refresh takes the new ones.
@@ -23,6 +24,7 @@ impl Server {
         let before = &mut self.config;
         *before = Config {
             realm: core::mem::take(&mut before.realm),
+            realms: core::mem::take(&mut before.realms),
             peer_policy: core::mem::take(&mut before.peer_policy),
             peer_lists: before.peer_lists,
             dont_fragment: before.dont_fragment,
@@ -57,7 +59,8 @@ impl Server {
     /// Ends the allocations whose user or shared secret is not configured any more.
     pub(super) fn end_removed_users(&mut self, now: Nanos) {
         for index in 0..self.capacity.allocations {
-            if self.kept_keys.get(index).is_some_and(|kept| !self.credentials.knows(kept)) {
+            let realm = self.allocations.get(index).map_or(RealmId::DEFAULT, |allocation| allocation.realm);
+            if self.kept_keys.get(index).is_some_and(|kept| !self.credentials.of(realm).knows(kept)) {
                 self.end_allocation(index, now, EndReason::UserRemoved);
             }
         }

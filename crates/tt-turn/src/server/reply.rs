@@ -108,7 +108,7 @@ impl Server {
     pub(super) fn owned(&self, request: &Request<'_, '_>, user: &User) -> Result<u32, ErrorCode> {
         let index = request.allocation.ok_or(ErrorCode::AllocationMismatch)?;
         match self.allocations.get(index) {
-            Some(allocation) if allocation.user == user.id => Ok(index),
+            Some(allocation) if allocation.is_of(user) => Ok(index),
             Some(_) => Err(ErrorCode::WrongCredentials),
             None => Err(ErrorCode::AllocationMismatch),
         }
@@ -132,7 +132,7 @@ impl Server {
         let mut reply = Emitter::begin(out, request.method, Class::Error, request.message.transaction_id());
         self.put_error(&mut reply, request, error);
         if matches!(error, ErrorCode::Unauthenticated | ErrorCode::StaleNonce) {
-            reply.attribute(attribute::REALM, self.config.realm.as_bytes());
+            reply.attribute(attribute::REALM, self.realm_name(self.selected_realm(request)).as_bytes());
             let nonce = self.nonces.issue(self.clock.unix_s(request.now), client);
             reply.attribute(attribute::NONCE, &nonce);
             if let Some(offer) = self.config.password_algorithms.offer() {
@@ -168,6 +168,7 @@ impl Server {
             peer: peer.and_then(|value| XorAddress::decode(value, &message.transaction_id())),
             reason: rejection.reason,
             rule: rule.copied(),
+            realm: self.named_realm(message),
             user: self.user_name(message),
         });
     }

@@ -9,7 +9,9 @@ use tt_model::{IpFamily, Nanos};
 use super::Quotas;
 use super::debts::Debts;
 use super::rate::Rate;
+use super::realms::RealmQuotas;
 use crate::drop_reason::DropReason;
+use crate::realm::RealmId;
 use crate::slab::NO_INDEX;
 
 /// Depth of a bucket: one second's worth.
@@ -33,6 +35,7 @@ pub(crate) fn wire_len(to: IpAddr, len: usize) -> usize {
 
 /// Buckets of sources. Sources with the same bucket share its rate.
 const SOURCE_BUCKETS: usize = 1 << 14;
+const _: () = assert!(SOURCE_BUCKETS <= 1 << 16, "Meter::source is the number of a bucket");
 
 /// An allocation's part in the traffic quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,8 @@ pub(crate) struct Meter {
     /// The user's index in the meters, or [`NO_INDEX`] if nothing limits traffic.
     pub(super) user: u32,
     /// The bucket of the client's address.
-    source: u32,
+    source: u16,
+    realm: RealmId,
     /// When the allocation's own bucket is full.
     full_at: Nanos,
 }
@@ -61,6 +65,28 @@ struct Source {
     packets: AtomicU64,
 }
 
+/// Rates of the users of one realm.
+#[derive(Clone, Copy, Debug)]
+struct RealmRates {
+    user_bytes: Rate,
+    user_packets: Rate,
+    allocation_bytes: Rate,
+}
+
+impl RealmRates {
+    fn new(quotas: RealmQuotas) -> Self {
+        Self {
+            user_bytes: rate(quotas.bytes_per_second_per_user),
+            user_packets: rate(quotas.packets_per_second_per_user),
+            allocation_bytes: rate(quotas.bytes_per_second_per_allocation),
+        }
+    }
+
+    const fn all(self) -> [Rate; 3] {
+        [self.user_bytes, self.user_packets, self.allocation_bytes]
+    }
+}
+
 /// Buckets of all users, of all sources and of the process.
 #[derive(Debug)]
 pub(crate) struct Meters {
@@ -68,11 +94,10 @@ pub(crate) struct Meters {
     debts: Debts,
     sources: Box<[Source]>,
     total: AtomicU64,
-    user_bytes: Rate,
-    user_packets: Rate,
+    /// By [`RealmId`].
+    realms: Box<[RealmRates]>,
     source_bytes: Rate,
     source_packets: Rate,
-    allocation_bytes: Rate,
     total_bytes: Rate,
     /// The part of the total that other users leave to a user who sends no more than that.
     little_bytes: Rate,
@@ -82,27 +107,25 @@ pub(crate) struct Meters {
 
 impl Meters {
     /// Creates buckets for `users`; none if no quota limits traffic.
-    pub(crate) fn new(quotas: &Quotas, users: u32) -> Self {
-        let user_bytes = rate(quotas.bytes_per_second_per_user);
-        let user_packets = rate(quotas.packets_per_second_per_user);
+    pub(crate) fn new(quotas: &Quotas, realms: impl Iterator<Item = RealmQuotas>, users: u32) -> Self {
+        let realms: Box<[RealmRates]> = realms.map(RealmRates::new).collect();
         let (source_bytes, source_packets) =
             (rate(quotas.bytes_per_second_per_source), rate(quotas.packets_per_second_per_source));
-        let allocation_bytes = rate(quotas.bytes_per_second_per_allocation);
         let total_bytes = rate(quotas.bytes_per_second_total);
-        let rates = [user_bytes, user_packets, source_bytes, source_packets, allocation_bytes, total_bytes];
-        let users = if rates.into_iter().all(Rate::is_unlimited) { 0 } else { users };
+        let rates = [source_bytes, source_packets, total_bytes].into_iter();
+        let mut rates = rates.chain(realms.iter().flat_map(|realm| realm.all()));
+        let users = if rates.all(Rate::is_unlimited) { 0 } else { users };
+        let owes = realms.iter().any(|realm| !realm.user_bytes.is_unlimited());
         let limits_sources = !(source_bytes.is_unlimited() && source_packets.is_unlimited());
         let others_percent = u64::from(100 - quotas.user_share_percent.min(100));
         Self {
             users: (0..users).map(|_| User::default()).collect(),
-            debts: Debts::new(if user_bytes.is_unlimited() { 0 } else { users }),
+            debts: Debts::new(if owes { users } else { 0 }),
             sources: (0..if limits_sources { SOURCE_BUCKETS } else { 1 }).map(|_| Source::default()).collect(),
             total: AtomicU64::new(0),
-            user_bytes,
-            user_packets,
+            realms,
             source_bytes,
             source_packets,
-            allocation_bytes,
             total_bytes,
             little_bytes: rate(quotas.bytes_per_second_total / 100 * others_percent),
             rest_ns: DEPTH_NS / 100 * others_percent,
@@ -111,9 +134,9 @@ impl Meters {
 
     /// Returns the meter of a new allocation of an account, for a client whose address has the hashed key `source`. The
     /// allocation's bucket is empty.
-    pub(crate) fn meter(&self, account: u32, source: u64, now: Nanos) -> Meter {
+    pub(crate) fn meter(&self, (realm, account): (RealmId, u32), source: u64, now: Nanos) -> Meter {
         let user = if self.users.is_empty() { NO_INDEX } else { account };
-        Meter { user, source: (source % self.sources.len() as u64) as u32, full_at: empty_at(now) }
+        Meter { user, source: (source % self.sources.len() as u64) as u16, realm, full_at: empty_at(now) }
     }
 
     /// Begins a new account of `key`: its buckets are empty, and the bytes that its user still owes are owed.
@@ -141,12 +164,13 @@ impl Meters {
     pub(crate) fn spend(&self, meter: &mut Meter, now: Nanos, bytes: usize) -> Result<(), DropReason> {
         let users = self.users.get(meter.user as usize);
         let Some((user, source)) = users.zip(self.sources.get(meter.source as usize)) else { return Ok(()) };
+        let Some(rates) = self.realms.get(usize::from(meter.realm.0)) else { return Ok(()) };
         let bytes = bytes as u64;
-        let later = self.allocation_bytes.take_or_owe(meter.full_at.0, now, bytes);
+        let later = rates.allocation_bytes.take_or_owe(meter.full_at.0, now, bytes);
         let later = later.ok_or(DropReason::AllocationBandwidth)?;
         let parts = [
-            (self.user_bytes, &user.bytes, bytes, DropReason::UserBandwidth),
-            (self.user_packets, &user.packets, 1, DropReason::UserPackets),
+            (rates.user_bytes, &user.bytes, bytes, DropReason::UserBandwidth),
+            (rates.user_packets, &user.packets, 1, DropReason::UserPackets),
             (self.source_bytes, &source.bytes, bytes, DropReason::SourceBandwidth),
             (self.source_packets, &source.packets, 1, DropReason::SourcePackets),
         ];
@@ -190,8 +214,10 @@ const fn empty_at(now: Nanos) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use super::RealmQuotas;
     use super::{Meter, Meters, wire_len};
     use crate::drop_reason::DropReason;
+    use crate::realm::RealmId;
     use crate::shared::Quotas;
     use crate::slab::NO_INDEX;
     use tt_model::Nanos;
@@ -202,12 +228,16 @@ mod tests {
         Nanos(START_S * Nanos::PER_SECOND + ms * 1_000_000)
     }
 
+    fn meters_of(quotas: &Quotas, users: u32) -> Meters {
+        Meters::new(quotas, core::iter::once(RealmQuotas::of_default(quotas)), users)
+    }
+
     fn meters(bytes_per_second_per_user: u64, users: u32) -> Meters {
-        Meters::new(&Quotas { bytes_per_second_per_user, ..Quotas::default() }, users)
+        meters_of(&Quotas { bytes_per_second_per_user, ..Quotas::default() }, users)
     }
 
     fn meter(meters: &Meters, account: u32) -> Meter {
-        Meter { full_at: Nanos(0), ..meters.meter(account, 0, Nanos(0)) }
+        Meter { full_at: Nanos(0), ..meters.meter((RealmId::DEFAULT, account), 0, Nanos(0)) }
     }
 
     fn spend(meters: &Meters, account: u32, now: Nanos, bytes: usize) -> bool {
@@ -247,8 +277,8 @@ mod tests {
 
     #[test]
     fn without_limits_there_are_no_buckets() {
-        assert_eq!(meters(u64::MAX, 70).meter(1, 0, at_ms(0)).user, NO_INDEX);
-        assert_eq!(meters(1, 70).meter(1, 0, at_ms(0)).user, 1);
+        assert_eq!(meters(u64::MAX, 70).meter((RealmId::DEFAULT, 1), 0, at_ms(0)).user, NO_INDEX);
+        assert_eq!(meters(1, 70).meter((RealmId::DEFAULT, 1), 0, at_ms(0)).user, 1);
     }
 
     #[test]
@@ -261,7 +291,7 @@ mod tests {
             user_share_percent: 100,
             ..Quotas::default()
         };
-        let meters = Meters::new(&quotas, 2);
+        let meters = meters_of(&quotas, 2);
         (0..2).for_each(|account| meters.begin(account, 7, at_ms(0)));
         let (one, two, now) = (0, 1, at_ms(1_000));
         let mut allocations = [0, 0, 0, 1, 1].map(|account| meter(&meters, account));
@@ -284,7 +314,7 @@ mod tests {
     #[test]
     fn a_quota_of_the_process_alone_needs_no_users() {
         let meters =
-            Meters::new(&Quotas { bytes_per_second_total: 100, user_share_percent: 100, ..Quotas::default() }, 2);
+            meters_of(&Quotas { bytes_per_second_total: 100, user_share_percent: 100, ..Quotas::default() }, 2);
         let carried = (0..10).filter(|step| spend(&meters, step % 2, at_ms(0), 20)).count();
         assert_eq!(carried, 5);
     }
@@ -294,7 +324,7 @@ mod tests {
     fn users_who_send_much_leave_a_part_of_the_total() {
         const TOTAL: u64 = 1_000_000;
         for heavy in [1, 5] {
-            let meters = Meters::new(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 6);
+            let meters = meters_of(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 6);
             (0..6).for_each(|account| meters.begin(account, 7, at_ms(0)));
             let (mut carried, mut lost) = (0, 0);
             for ms in 1..=20_000 {
@@ -309,7 +339,7 @@ mod tests {
             // The rest is used: 0.9 of the total, and the burst.
             assert!((18_000_000..=19_100_000).contains(&carried), "{heavy}: {carried}");
         }
-        let meters = Meters::new(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 2);
+        let meters = meters_of(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 2);
         let mut of = meter(&meters, 0);
         let refused = (0..2_000).find_map(|_| meters.spend(&mut of, at_ms(0), 1_000).err());
         assert_eq!(refused, Some(DropReason::TotalShare));
@@ -323,9 +353,9 @@ mod tests {
             bytes_per_second_per_user: 5_000,
             ..Quotas::default()
         };
-        let meters = Meters::new(&quotas, 4);
-        let [mut one, mut same, mut other] =
-            [(0, 7), (1, 7), (2, 8)].map(|(account, source)| meters.meter(account, source, Nanos(0)));
+        let meters = meters_of(&quotas, 4);
+        let [mut one, mut same, mut other] = [(0, 7), (1, 7), (2, 8)]
+            .map(|(account, source)| meters.meter((RealmId::DEFAULT, account), source, Nanos(0)));
         let now = at_ms(1_000);
         assert_eq!(meters.spend(&mut one, now, 900), Ok(()));
         assert_eq!(meters.spend(&mut same, now, 101), Err(DropReason::SourceBandwidth), "two users of one source");
@@ -333,6 +363,51 @@ mod tests {
         assert_eq!(meters.spend(&mut one, now, 1), Err(DropReason::SourcePackets));
         assert_eq!(meters.spend(&mut other, now, 1_000), Ok(()));
         assert_eq!(meters.spend(&mut other, at_ms(1_100), 100), Ok(()));
+    }
+
+    #[test]
+    fn each_realm_has_its_own_rates() {
+        let quotas = |bytes, packets, allocation| RealmQuotas {
+            bytes_per_second_per_user: bytes,
+            packets_per_second_per_user: packets,
+            bytes_per_second_per_allocation: allocation,
+            ..RealmQuotas::default()
+        };
+        let realms = [quotas(1_000, 50, 900), quotas(3_000, 7, 2_000), RealmQuotas::default()];
+        let meters = Meters::new(&Quotas::default(), realms.into_iter(), 3);
+        (0..3).for_each(|account| meters.begin(account, 7, at_ms(0)));
+        let passed = |account: u16, allocations: usize, bytes| {
+            let now = at_ms(10_000 * (u64::from(account) + 1) + bytes as u64);
+            let of = |_| Meter { full_at: Nanos(0), ..meters.meter((RealmId(account), account.into()), 0, Nanos(0)) };
+            let mut all: std::vec::Vec<_> = (0..allocations).map(of).collect();
+            let mut sent = 0;
+            let reason = (0..10_000).find_map(|step| {
+                let result = meters.spend(&mut all[step % allocations], now, bytes).err();
+                sent += usize::from(result.is_none());
+                result
+            });
+            (sent, reason)
+        };
+        assert_eq!(passed(0, 1, 100), (9, Some(DropReason::AllocationBandwidth)));
+        assert_eq!(passed(1, 1, 500), (4, Some(DropReason::AllocationBandwidth)));
+        assert_eq!(passed(2, 1, 500), (10_000, None));
+        let meters = Meters::new(&Quotas::default(), realms.into_iter(), 3);
+        let spend = |account: u16, bytes| {
+            meters.begin(account.into(), 7, at_ms(0));
+            let of = || Meter { full_at: Nanos(0), ..meters.meter((RealmId(account), account.into()), 0, Nanos(0)) };
+            let mut sent = 0;
+            let reason = (0..100).find_map(|_| {
+                let result = meters.spend(&mut of(), at_ms(1_000), bytes).err();
+                sent += usize::from(result.is_none());
+                result
+            });
+            (sent, reason)
+        };
+        assert_eq!(spend(0, 100), (10, Some(DropReason::UserBandwidth)));
+        assert_eq!(spend(0, 1), (50, Some(DropReason::UserPackets)));
+        assert_eq!(spend(1, 600), (5, Some(DropReason::UserBandwidth)));
+        assert_eq!(spend(1, 1), (7, Some(DropReason::UserPackets)));
+        assert_eq!(spend(2, 1_000), (100, None));
     }
 
     /// RFC 791 section 3.1, RFC 8200 section 3, RFC 768.

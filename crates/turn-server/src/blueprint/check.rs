@@ -22,9 +22,9 @@ pub fn check(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<()> {
         Sink::check(output).with_context(|| format!("turn: --cdr: cannot open {output}"))?;
     }
     let listeners = Listeners::bind(config, passed)?;
-    let listen = listeners.udp_addrs();
+    let (listen, streams) = (listeners.udp_addrs(), listeners.stream_addrs(!config.certificates.is_empty()));
     let (pool, _threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
-    let blueprint = Blueprint::new(config, &listen, pool)?;
+    let blueprint = Blueprint::new(config, (&listen, &streams), pool)?;
     blueprint.bind_relays()?;
     for id in 0..u16::try_from(config.workers).unwrap_or(u16::MAX) {
         blueprint.relays(&mut blueprint.engine(WorkerId(id))?)?;

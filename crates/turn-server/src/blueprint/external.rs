@@ -3,7 +3,7 @@
 use std::hash::RandomState;
 use std::sync::{Arc, PoisonError};
 
-use tt_turn::config::RemovedUsers;
+use tt_turn::config::{RealmId, RemovedUsers};
 use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
 
 use crate::commands::WorkerHandle;
@@ -133,7 +133,7 @@ impl Origins {
     /// Returns what is in force with the secrets and peers of these origins, and the users as before.
     fn next(&self, in_force: &InForce) -> InForce {
         let mut secrets = in_force.secrets.clone();
-        secrets.truncate_auth_secrets(self.own_secrets);
+        secrets.truncate_auth_secrets(RealmId::DEFAULT, self.own_secrets);
         for secret in &self.external.auth_secrets {
             secrets.add_auth_secret(secret.0.as_bytes());
         }

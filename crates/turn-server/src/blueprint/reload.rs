@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tt_os::heap;
-use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED};
+use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
 use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Shared;
@@ -18,6 +18,7 @@ use crate::credentials::Users;
 use crate::worker::Parts;
 
 use super::external::Origins;
+use super::realms::RealmUsers;
 use super::{Blueprint, engine_config, host, random};
 
 /// How long a reload waits for the workers to replace the users.
@@ -54,7 +55,15 @@ impl InForce {
         for secret in &config.auth_secrets {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
-        let config = TurnConfig { users: Users::default(), auth_secrets: Vec::new(), nonce_keys: None, ..config };
+        for (index, realm) in config.realms.iter().enumerate() {
+            for secret in &realm.auth_secrets {
+                secrets.add_auth_secret_of(RealmId::further(index), secret.0.as_bytes());
+            }
+        }
+        let mut config = TurnConfig { users: Users::default(), auth_secrets: Vec::new(), nonce_keys: None, ..config };
+        for realm in &mut config.realms {
+            (realm.users, realm.auth_secrets) = (Users::default(), Vec::new());
+        }
         Ok(Self { config: Arc::new(config), secrets })
     }
 
@@ -64,9 +73,13 @@ impl InForce {
     /// The system returns no random bytes.
     pub(crate) fn new(mut config: TurnConfig, nonce_key: [u8; 32], shared: &Shared) -> anyhow::Result<Self> {
         let users = std::mem::take(&mut config.users);
+        let further = RealmUsers::take(&mut config);
         let (mut in_force, decoy_seed) = (Self::without_users(config, nonce_key)?, random()?);
         for number in 0..USER_PARTS {
             let part = UserPart::new(number, passwords(&users), &in_force.config.realm, (shared, &decoy_seed));
+            in_force.secrets.replace_users(&part);
+        }
+        for part in further.parts((shared, &decoy_seed)) {
             in_force.secrets.replace_users(&part);
         }
         Ok(in_force)
@@ -79,7 +92,7 @@ impl InForce {
 }
 
 /// Returns the name and the password of each user.
-fn passwords(users: &Users) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
+pub(super) fn passwords(users: &Users) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
     users.iter().map(|(name, password)| (name.as_bytes(), UserSecret::Password(password.as_bytes())))
 }
 
@@ -93,6 +106,7 @@ impl Blueprint {
     pub(crate) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
         let in_force = self.in_force.load();
         let mut engine = engine_config(&in_force.config);
+        engine.realms.clone_from(&self.realms);
         engine.peer_policy = self.policy(&in_force.config, &host::read()?);
         // The kernel spreads clients unevenly, so every worker has room for all allocations, for what each is
         // guaranteed, and for everything in the pools.
@@ -120,19 +134,22 @@ impl Blueprint {
     pub(crate) fn reload(&self, mut config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         config.external_users = origins.external_users;
+        self.keep_realms(&mut config);
         let own = Origins::new(&config);
         origins.add_external(&mut config);
         let users = std::mem::take(&mut config.users);
+        let further = RealmUsers::take(&mut config);
         let (next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
         let prepared = self.prepare(next, handles)?;
         origins.take_own(own);
         let (origins, shared) = (&*origins, &self.shared);
         let realm = prepared.next.config.realm.clone();
-        let part = move |number| {
+        let part = |number| {
             let all = passwords(&users).chain(origins.external_users());
             UserPart::new(number, all, &realm, (shared, &decoy_seed))
         };
-        self.replace(prepared, (0..USER_PARTS).map(part), handles);
+        let parts = (0..USER_PARTS).map(part).chain(further.parts((shared, &decoy_seed)));
+        self.replace(prepared, parts, handles);
         Ok(())
     }
 

@@ -10,12 +10,14 @@ use tt_turn::event::{AllocationEnd, AllocationStart};
 
 use super::Entry;
 use crate::commands::transport_name;
+use crate::config::RealmNames;
 
 /// One line.
 #[derive(Serialize)]
 struct Line<'a> {
     event: &'static str,
     id: &'a str,
+    realm: &'a str,
     user: &'a str,
     client: SocketAddr,
     transport: &'static str,
@@ -49,16 +51,16 @@ struct End {
 }
 
 /// Writes the lines of one run of the server.
-#[derive(Clone, Copy)]
 pub(super) struct LineWriter {
     /// A random number in every id.
     pub(super) run: u64,
+    pub(super) realms: RealmNames,
 }
 
 impl LineWriter {
     /// Appends the line of an event.
-    pub(super) fn write(self, to: &mut String, entry: &Entry) {
-        let AllocationStart { flow, user, relayed, at, .. } = &entry.event.start;
+    pub(super) fn write(&self, to: &mut String, entry: &Entry) {
+        let AllocationStart { flow, realm, user, relayed, at, .. } = &entry.event.start;
         let end = entry.event.end.as_ref();
         let id = format!("{:016x}-{}-{}", self.run, entry.worker.0, entry.number);
         let addresses = relayed.iter().enumerate().filter_map(|(family, address)| {
@@ -67,6 +69,7 @@ impl LineWriter {
         let line = Line {
             event: if end.is_some() { "end" } else { "start" },
             id: &id,
+            realm: self.realms.of(*realm),
             user: &String::from_utf8_lossy(user.as_bytes()),
             client: flow.client,
             transport: transport_name(flow.transport),

@@ -52,7 +52,7 @@ fn users_are_listed_by_what_they_have_relayed() {
     relays(&mut clients[2], 0x4000, &near, b"less");
     let row = |user: &str, allocations: u64, bytes: u64| {
         json!({
-            "user": user, "allocations": allocations, "permissions": allocations, "channels": allocations,
+            "realm": "truetick", "user": user, "allocations": allocations, "permissions": allocations, "channels": allocations,
             "to_peers_bytes": bytes, "to_client_bytes": 0,
         })
     };

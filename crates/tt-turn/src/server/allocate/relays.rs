@@ -4,6 +4,7 @@ use tt_model::{IpFamily, Nanos};
 
 use super::super::{Request, Server};
 use super::request::{AllocateRequest, RequestedRelays};
+use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::rejection::RejectReason;
 use crate::relay::{Drawn, RelayId, Reservation};
@@ -99,12 +100,13 @@ impl Server {
     }
 
     /// Charges `user` for the choice, and returns the user's account.
-    pub(super) fn charge(&self, now: Nanos, user: u64, choice: &Choice) -> Result<u32, RejectReason> {
+    pub(super) fn charge(&self, now: Nanos, user: &User, choice: &Choice) -> Result<u32, RejectReason> {
+        let (realm, user) = (user.realm, user.quota_key);
         let charge = choice.charge(user);
         if charge == Charge::default() {
             return self.shared.account(user).ok_or(RejectReason::Allocations);
         }
-        let account = self.shared.charge(now, user, charge)?;
+        let account = self.shared.charge(now, (realm, user), charge)?;
         if !self.shared.spend_allocation(now, user) {
             self.shared.refund(user, charge);
             return Err(RejectReason::AllocationRate);
