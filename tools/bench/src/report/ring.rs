@@ -202,7 +202,7 @@ pub struct References {
     pub controls: Vec<Control>,
     /// Difference of the medians of two equal builds: no effect below its interval is one.
     pub again_ns: Option<Estimate>,
-    /// The ring beside one cache line.
+    /// The ring next to one cache line.
     pub floors: Vec<FloorComparison>,
     /// What the median is made of.
     pub parts: Option<Parts>,
@@ -210,7 +210,7 @@ pub struct References {
     pub slopes: Vec<Slope>,
 }
 
-/// The ring beside the smallest program that passes the same message between the same threads.
+/// The ring next to the smallest program that passes the same message between the same threads.
 #[derive(Clone, Debug, Serialize)]
 pub struct FloorComparison {
     /// The producer's action between events, which both have.

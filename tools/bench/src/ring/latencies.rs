@@ -41,11 +41,11 @@ impl Rounds {
             self.made.iter().filter(|made| made.variant == variant).partition(|made| !made.is_void());
         let all = runs.iter().chain(&void);
         let rates: Vec<f64> = all.map(|made| self.rate_of(&made.run)).collect();
-        let (kind, offered_per_s, published) = match variant {
-            Variant::Open(rate) => (LoopKind::ResponseTime, Some(f64::from(rate)), None),
-            Variant::Gate => (LoopKind::ServiceTime, None, Some(NULLRING)),
-            _ => (LoopKind::ServiceTime, None, None),
+        let (kind, offered_per_s) = match variant.rate() {
+            Some(rate) => (LoopKind::ResponseTime, Some(f64::from(rate))),
+            None => (LoopKind::ServiceTime, None),
         };
+        let published = (variant == Variant::Gate).then_some(NULLRING);
         let mut classes: Vec<ClassFigures> = self.class("all", &runs, bootstrap).into_iter().collect();
         for placement in PLACEMENTS {
             let of: Vec<&Made> = runs.iter().copied().filter(|made| made.run.placement == placement).collect();

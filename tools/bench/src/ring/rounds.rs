@@ -84,6 +84,11 @@ impl Variant {
         !matches!(self, Self::Reader | Self::FloorReader)
     }
 
+    /// Events a second of an open loop.
+    pub(super) const fn rate(self) -> Option<u32> {
+        if let Self::Open(rate) = self { Some(rate) } else { None }
+    }
+
     const fn is_floor(self) -> bool {
         matches!(self, Self::Floor | Self::FloorReader | Self::FloorHoldsNext)
     }
@@ -137,7 +142,7 @@ impl Sizes {
 
     fn plan(&self, variant: Variant) -> Plan {
         let (threads, idle) = (self.threads, variant.idle());
-        let (warmup, events, pace) = if let Variant::Open(rate) = variant {
+        let (warmup, events, pace) = if let Some(rate) = variant.rate() {
             let events = (f64::from(rate) * OPEN_NS / 1e9).ceil() as usize;
             (self.warmup.min(events / 4), events, Pace::PerSecond(f64::from(rate)))
         } else {
@@ -232,11 +237,8 @@ impl Rounds {
         let clocks = Clocks::of(self.calibration.clock, self.calibration.scale);
         // One piece of code for all variants of a queue: another would lie elsewhere in memory, and be some nanoseconds
         // slower or quicker for that.
-        let (pushed_late, delay) = match variant {
-            Variant::PushedLate(which) => (Some(self.delays[which]), None),
-            Variant::Delayed(which) => (None, Some(self.delays[which])),
-            _ => (None, None),
-        };
+        let pushed_late = if let Variant::PushedLate(which) = variant { Some(self.delays[which]) } else { None };
+        let delay = if let Variant::Delayed(which) = variant { Some(self.delays[which]) } else { None };
         let is_judged = variant.is_judged();
         let mut judge = judge();
         let consume = move |intent: &OrderIntent| {
@@ -257,10 +259,7 @@ impl Rounds {
 
     /// Of the offered rate.
     fn achieved(&self, variant: Variant, run: &HandOver) -> Option<f64> {
-        match variant {
-            Variant::Open(rate) => Some(self.rate_of(run) / f64::from(rate)),
-            _ => None,
-        }
+        variant.rate().map(|rate| self.rate_of(run) / f64::from(rate))
     }
 
     /// Events a second that came through. From the first event's intended start to the last one's there is an interval
