@@ -153,6 +153,7 @@ fn paths_and_fields_of_earlier_versions_are_served() {
             .is_some_and(|rows| rows.iter().all(|row| row["trades"].as_array().is_some_and(|t| !t.is_empty())))
     };
     served.wait("/api/v1/market/trades", has_trades);
+    served.wait("/api/v1/market/stages", |market| market["pass"]["n"].as_u64() > Some(0));
     served.wait("/api/v1/risk/stages", |risk| risk["stages"]["pass"]["n"].as_u64() > Some(0));
     let mut found = BTreeSet::new();
     PATHS.iter().for_each(|path| fields(&served.json(path), path, &mut found));
