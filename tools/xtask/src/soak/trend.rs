@@ -8,6 +8,8 @@ const GROUPS: usize = 20;
 const T_99: f64 = 2.878;
 /// Growth over the samples, as a share of their mean, below which a slope is no trend.
 const SHARE_MIN: f64 = 0.01;
+/// A line through a single step of one rises by 1.5.
+const STEPS_MIN: f64 = 2.0;
 
 /// A slope per hour with its 99 % interval, and the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,10 +39,10 @@ impl Trend {
         Some(Self { mean: y_mean, slope, margin, hours: samples[samples.len() - 1].0 - samples[0].0 })
     }
 
-    /// True if the whole interval lies above zero, and the growth is more than one of what is counted and 1 % of the mean.
+    /// True if the whole interval lies above zero, and the growth is more than a single step and 1 % of the mean.
     pub(super) fn grows(&self) -> bool {
         let growth = (self.slope - self.margin) * self.hours;
-        growth > 0.0 && self.slope * self.hours > (self.mean * SHARE_MIN).max(1.0)
+        growth > 0.0 && self.slope * self.hours > (self.mean * SHARE_MIN).max(STEPS_MIN)
     }
 }
 
