@@ -10,7 +10,6 @@ use tt_status::risk::{
 
 use crate::board::{Board, BoardRow};
 use crate::control::{Acknowledged, Control};
-use crate::journal::JournalPosition;
 use crate::limits_file::LimitsFile;
 
 /// Modes by their words.
@@ -159,7 +158,7 @@ impl GateAdmin for Admin {
     }
 
     fn journal(&self) -> Option<JournalRow> {
-        journal_row(self.control.journal())
+        self.control.journal().row()
     }
 
     fn limits(&self) -> Option<LimitsText> {
@@ -182,12 +181,6 @@ impl GateAdmin for Admin {
         let open = found.open.into_iter().map(|(account, client_id)| OpenOrderRow { account, client_id });
         Ok(CancelledOrders { scope: scopes.text(switch), requested: found.requested as u64, open: open.collect() })
     }
-}
-
-/// Returns how far a journal is written; `None` without a journal.
-#[must_use]
-pub fn journal_row(position: &JournalPosition) -> Option<JournalRow> {
-    position.record().map(|record| JournalRow { record, is_lost: position.is_lost() })
 }
 
 /// Returns a limits file with its version and hash.

@@ -38,7 +38,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use admin::{Admin, Scopes, journal_row, limits_text};
+pub use admin::{Admin, Scopes, limits_text};
 pub use board::{AccountStatus, Board, BoardRow, Judgement, Tally, Timings};
 pub use control::{Acknowledged, Cancelled, Control, SetLimitsError};
 pub use dead_man::DeadMan;

@@ -46,8 +46,6 @@ const AMPLIFICATION_FREE: usize = 3;
 pub struct Quotas {
     /// Live allocations and reserved ports of one user of the default realm; one more is rejected with 486.
     pub allocations_per_user: u32,
-    /// Live allocations and reserved ports of all users of the default realm; one more is rejected with 486.
-    pub allocations_default_realm: u32,
     /// Live allocations and reserved ports of all users; one more is rejected with 486.
     pub allocations_total: u32,
     /// The part of each of the [`Pools`] that one user may hold while no other user holds anything, in percent, from 1
@@ -93,7 +91,6 @@ impl Default for Quotas {
     fn default() -> Self {
         Self {
             allocations_per_user: u32::MAX,
-            allocations_default_realm: u32::MAX,
             allocations_total: u32::MAX,
             user_share_percent: 75,
             user_allocation_rate: Budget { per_second: 50, burst: 200 },

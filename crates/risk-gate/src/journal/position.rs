@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tt_status::risk::JournalRow;
+
 /// The number of the newest record, and whether the journal is lost.
 #[derive(Debug, Default)]
 pub struct JournalPosition {
@@ -19,15 +21,10 @@ impl JournalPosition {
         self.is_lost.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the number of the newest record; `None` if the gate keeps no journal.
+    /// Returns both; `None` if the gate keeps no journal.
     #[must_use]
-    pub fn record(&self) -> Option<u64> {
-        Some(self.record.load(Ordering::Relaxed)).filter(|record| *record > 0)
-    }
-
-    /// Returns whether the journal cannot be written any more.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        self.is_lost.load(Ordering::Relaxed)
+    pub fn row(&self) -> Option<JournalRow> {
+        let record = self.record.load(Ordering::Relaxed);
+        (record > 0).then(|| JournalRow { record, is_lost: self.is_lost.load(Ordering::Relaxed) })
     }
 }

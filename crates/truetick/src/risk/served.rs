@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use control::State;
-use risk_gate::{Acknowledged, LimitsFile, Scopes, journal_row, limits_text};
+use risk_gate::{Acknowledged, LimitsFile, Scopes, limits_text};
 use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow};
 
 use super::Run;
@@ -66,7 +66,7 @@ impl GateAdmin for Shared {
     }
 
     fn journal(&self) -> Option<JournalRow> {
-        journal_row(&self.lock().gate.journal_position())
+        self.lock().gate.journal_position().row()
     }
 
     fn limits(&self) -> Option<LimitsText> {

@@ -61,7 +61,7 @@ impl Server {
     /// Ends the allocations of a user for `reason`, and returns their number. Walks the whole table.
     ///
     /// `user` is the name of a user, or the id of time-limited names, `expiry:id`; a time-limited name without an id is
-    /// one user.
+    /// one user. With the name of a `realm`, only those of that realm end.
     pub fn end_user(&mut self, now: Nanos, realm: Option<&str>, user: &[u8], reason: EndReason) -> u32 {
         let mut ended = 0;
         for index in 0..self.capacity.allocations {

@@ -145,7 +145,7 @@ fn calls(stage: &Stage, transport: &[&str]) -> anyhow::Result<()> {
 /// Every transport from outside, with wrong passwords and peers that are not allowed.
 fn check(stage: &Stage, _: u64) -> anyhow::Result<()> {
     let mut check = Command::new(&stage.program);
-    let uri = format!("turn:127.0.0.1:{}?transport={}", stage.turn_port, "udp");
+    let uri = format!("turn:127.0.0.1:{}?transport=udp", stage.turn_port);
     check.args(["check", &uri, "--messages", "20", "--user-file"]).arg(stage.folder.join("users"));
     let output = check.stdin(Stdio::null()).output()?;
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
