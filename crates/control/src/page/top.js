@@ -24,6 +24,7 @@ function facts({ turn, market, gate, at_unix_ms: now }) {
   const cut = market?.feeds.filter(({ connected }) => !connected) ?? [];
   if (cut.length > 0) found.push(["#books", `Not connected: ${[...new Set(cut.map(({ venue }) => venue))].join(", ")}.`, false]);
   if (gate?.modes.length) found.push(["#gate", `The gate stops orders of ${gate.modes.map(({ scope, mode }) => `${scope} (${mode})`).join(", ")}.`, false]);
+  if (gate?.journal?.is_lost) found.push(["#gate", "The gate's journal is lost: orders are rejected.", false]);
   if (turn?.workers_down) found.push(["#relay", `${plural(turn.workers_down, "worker")} down after a panic.`, false]);
   if (turn?.memory?.is_full) found.push(["#relay", "Memory is full: new allocations are rejected.", false]);
   if (turn?.draining) found.push(["#relay", "The server drains: it makes no new allocations.", true]);
@@ -50,12 +51,13 @@ function relaySays({ turn, at_unix_ms: at }) {
 }
 
 function gateSays({ risk }) {
+  if (!risk) return "the gate judges the events that this process reads";
   const { in: intents, outcomes } = risk.ledger;
   return intents === 0 ? "the gate has judged no order" : `the gate accepted ${Math.round((100 * (outcomes[0]?.count ?? 0)) / intents)} % of ${plural(intents, "order")}`;
 }
 
 export function showTop(snapshot) {
-  const says = [snapshot.market && booksSay(snapshot), snapshot.turn && relaySays(snapshot), snapshot.risk && gateSays(snapshot)].filter(Boolean).join("; ");
+  const says = [snapshot.market && booksSay(snapshot), snapshot.turn && relaySays(snapshot), (snapshot.risk || snapshot.gate) && gateSays(snapshot)].filter(Boolean).join("; ");
   const sentence = says ? `${says[0].toUpperCase()}${says.slice(1)}.` : "No engine runs in this process.";
   text(document.getElementById("sentence"), sentence);
   const found = facts(snapshot);

@@ -121,6 +121,6 @@ fn the_gate_is_controlled_on_the_page_with_the_token_and_a_second_click() {
     for (name, widths) in seen["shots"].as_object().unwrap() {
         assert!(widths[0].as_u64() <= widths[1].as_u64(), "{name} scrolls sideways: {widths}");
     }
-    assert_eq!(seen["shots"].as_object().unwrap().len(), 8);
+    assert_eq!(seen["shots"].as_object().unwrap().len(), 9);
     println!("screenshots in {}", screenshots.display());
 }
