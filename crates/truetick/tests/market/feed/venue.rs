@@ -143,7 +143,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn read_head(&mut self) {
+    pub(crate) fn read_head(&mut self) {
         while !self.head.ends_with("\r\n\r\n") {
             let mut byte = [0];
             self.stream.read_exact(&mut byte).unwrap();
