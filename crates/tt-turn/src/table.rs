@@ -1,4 +1,4 @@
-//! A hash table of fixed size with integer keys, without tombstones or allocation after its creation.
+//! A hash table with integer keys that grows with use, without tombstones or allocation after its creation.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -44,11 +44,54 @@ impl<const N: usize> Key for [u64; N] {
 /// A key and its value. A tuple of integers that are zero is memory that the allocator gives without touching it.
 type Bucket<K, V> = (K, V);
 
+/// Buckets of a growing table at first.
+const FIRST: usize = 256;
+/// Buckets that an insertion moves at least while the table grows: they are all moved long before it grows again.
+const MOVED_MIN: usize = 8;
+
+/// The buckets that hold the table at one size: `mask + 1` of them, a power of two, from `base`.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    base: usize,
+    mask: usize,
+}
+
+impl Region {
+    const fn size(self) -> usize {
+        self.mask + 1
+    }
+
+    /// The region of twice the size, which follows this one.
+    const fn next(self) -> Self {
+        Self { base: self.base + self.size(), mask: self.mask * 2 + 1 }
+    }
+
+    #[inline]
+    const fn place(self, at: usize) -> usize {
+        self.base + (at & self.mask)
+    }
+}
+
+/// Entries that still are where they were before the table grew.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    region: Region,
+    /// The next bucket to move. The one before it is empty: a run is moved whole, so that none is ever cut.
+    next: usize,
+    len: usize,
+}
+
 /// Open addressing with linear probing. A removal moves the following run up, so that a million inserts and removals
 /// at full capacity leave the table as it was.
+///
+/// The memory of every size is reserved at the start, and not touched: keys are spread over all of the current size, so
+/// a table that began at its last size would come to hold all of its memory for a few entries. When two thirds are
+/// full the size is doubled, and each insertion moves a few entries: no operation takes longer than a run of buckets.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<K, V> {
     buckets: Box<[Bucket<K, V>]>,
+    region: Region,
+    moving: Option<Moving>,
     len: usize,
     capacity: usize,
     seed: u64,
@@ -56,11 +99,24 @@ pub(crate) struct Table<K, V> {
 }
 
 impl<K: Key, V: Copy + Default> Table<K, V> {
-    /// Creates a table for `capacity` entries, at most two thirds full, hashed with `seed`.
+    /// Creates a table that grows up to `capacity` entries, at most two thirds full, hashed with `seed`.
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
-        let size = (capacity + capacity / 2 + 1).next_power_of_two();
+        Self::with_first(capacity, FIRST, seed)
+    }
+
+    /// Creates a table that has its last size at once: for entries that are all known.
+    pub(crate) fn fixed(capacity: usize, seed: u64) -> Self {
+        Self::with_first(capacity, usize::MAX, seed)
+    }
+
+    /// `first`: a power of two, or more than the last size.
+    fn with_first(capacity: usize, first: usize, seed: u64) -> Self {
+        let last = (capacity + capacity / 2 + 1).next_power_of_two();
+        let first = first.min(last);
         Self {
-            buckets: vec![(K::EMPTY, V::default()); size].into_boxed_slice(),
+            buckets: vec![(K::EMPTY, V::default()); 2 * last - first].into_boxed_slice(),
+            region: Region { base: 0, mask: first - 1 },
+            moving: None,
             len: 0,
             capacity,
             seed,
@@ -69,48 +125,60 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
     }
 
     #[inline]
-    fn home(&self, key: &K) -> usize {
+    fn hash(&self, key: &K) -> usize {
         let mut hasher = FoldHasher::with_seed(self.seed, &self.shared_seed);
         key.feed(&mut hasher);
-        hasher.finish() as usize & (self.buckets.len() - 1)
+        hasher.finish() as usize
+    }
+
+    /// Returns the bucket of `key`, or the empty one for it, in `region`.
+    #[inline]
+    fn find_in(&self, region: Region, key: &K) -> Result<usize, usize> {
+        let mut at = self.hash(key);
+        loop {
+            let place = region.place(at);
+            let found = &self.buckets[place].0;
+            if found == key {
+                return Ok(place);
+            }
+            if *found == K::EMPTY {
+                return Err(place);
+            }
+            at = at.wrapping_add(1);
+        }
     }
 
     /// Returns the bucket of `key`, or the empty one for it.
     #[inline]
     fn find(&self, key: &K) -> Result<usize, usize> {
-        let mask = self.buckets.len() - 1;
-        let mut at = self.home(key);
-        loop {
-            let found = &self.buckets[at & mask].0;
-            if found == key {
-                return Ok(at & mask);
-            }
-            if *found == K::EMPTY {
-                return Err(at & mask);
-            }
-            at += 1;
+        let found = self.find_in(self.region, key);
+        match (&self.moving, found) {
+            (Some(moving), Err(_)) => self.find_in(moving.region, key).or(found),
+            (None, _) | (_, Ok(_)) => found,
         }
     }
 
-    /// Returns the value of `key` and true, or `other` and false, in the same time.
+    /// Returns the value of `key` and true, or `other` and false, in the same time unless the table is growing.
     #[inline]
     pub(crate) fn get_or(&self, key: &K, other: V) -> (V, bool) {
-        let mask = self.buckets.len() - 1;
-        let mut at = self.home(key);
+        if self.moving.is_some() {
+            return self.get(key).map_or((other, false), |value| (*value, true));
+        }
+        let mut at = self.hash(key);
         loop {
-            let (held, value) = &self.buckets[at & mask];
+            let (held, value) = &self.buckets[self.region.place(at)];
             let is_found = held == key;
             if is_found | (*held == K::EMPTY) {
                 return ([other, *value][usize::from(is_found)], is_found);
             }
-            at += 1;
+            at = at.wrapping_add(1);
         }
     }
 
     /// Prefetches the bucket of `key`.
     #[inline]
     pub(crate) fn prefetch(&self, key: &K) {
-        tt_simd::prefetch(&self.buckets[self.home(key)]);
+        tt_simd::prefetch(&self.buckets[self.region.place(self.hash(key))]);
     }
 
     #[inline]
@@ -121,37 +189,85 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
     /// Sets the value of `key`; returns `false` if the table is full.
     #[must_use]
     pub(crate) fn insert(&mut self, key: K, value: V) -> bool {
+        self.move_some();
         match self.find(&key) {
             Ok(at) => self.buckets[at].1 = value,
             Err(_) if self.len == self.capacity => return false,
             Err(at) => {
                 self.buckets[at] = (key, value);
                 self.len += 1;
+                self.grow();
             }
         }
         true
     }
 
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
-        let mut hole = self.find(key).ok()?;
-        let value = self.buckets[hole].1;
-        let mask = self.buckets.len() - 1;
+        let at = self.find(key).ok()?;
+        let value = self.buckets[at].1;
+        let region = match &mut self.moving {
+            Some(moving) if at < self.region.base => {
+                moving.len -= 1;
+                moving.region
+            }
+            Some(_) | None => self.region,
+        };
+        self.empty(region, at);
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// Empties the bucket at `hole`, and moves the run that follows it up.
+    fn empty(&mut self, region: Region, mut hole: usize) {
         let mut at = hole;
         loop {
-            at = (at + 1) & mask;
+            at = region.place(at + 1 - region.base);
             let candidate = self.buckets[at];
             if candidate.0 == K::EMPTY {
                 break;
             }
-            let from_home = at.wrapping_sub(self.home(&candidate.0)) & mask;
-            if from_home >= at.wrapping_sub(hole) & mask {
+            let from_home = at.wrapping_sub(region.place(self.hash(&candidate.0))) & region.mask;
+            if from_home >= at.wrapping_sub(hole) & region.mask {
                 self.buckets[hole] = candidate;
                 hole = at;
             }
         }
         self.buckets[hole].0 = K::EMPTY;
-        self.len -= 1;
-        Some(value)
+    }
+
+    /// Doubles the size if two thirds are full and there is a larger one.
+    fn grow(&mut self) {
+        let (region, next) = (self.region, self.region.next());
+        let is_last = next.base + next.size() > self.buckets.len();
+        if is_last || self.len * 3 < region.size() * 2 || self.moving.is_some() {
+            return;
+        }
+        let empty = (0..region.size()).find(|at| self.buckets[region.place(*at)].0 == K::EMPTY);
+        self.moving = Some(Moving { region, next: empty.map_or(0, |at| at + 1), len: self.len });
+        self.region = next;
+    }
+
+    /// Moves some of the entries that are where they were before the table grew, up to the end of a run.
+    fn move_some(&mut self) {
+        let Some(mut moving) = self.moving else { return };
+        for looked in 0.. {
+            if moving.len == 0 {
+                self.moving = None;
+                return;
+            }
+            let from = moving.region.place(moving.next);
+            moving.next += 1;
+            let (key, value) = self.buckets[from];
+            if key != K::EMPTY {
+                self.buckets[from].0 = K::EMPTY;
+                let (Ok(to) | Err(to)) = self.find_in(self.region, &key);
+                self.buckets[to] = (key, value);
+                moving.len -= 1;
+            } else if looked >= MOVED_MIN {
+                break;
+            }
+        }
+        self.moving = Some(moving);
     }
 
     #[cfg(test)]
@@ -170,10 +286,10 @@ mod tests {
     #[test]
     fn keys_spread_and_another_seed_spreads_them_otherwise() {
         let homes = |seed| {
-            let (narrow, wide) = (Table::<u64, u64>::new(680, seed), Table::<[u64; 3], u64>::new(680, seed));
-            let long = Table::<u128, u64>::new(680, seed);
-            let each = |key: u64| [narrow.home(&key), wide.home(&[1, key, 0]), long.home(&(u128::from(key) << 64))];
-            (1..=1_000).map(each).collect::<std::vec::Vec<_>>()
+            let (narrow, wide) = (Table::<u64, u64>::fixed(680, seed), Table::<[u64; 3], u64>::fixed(680, seed));
+            let long = Table::<u128, u64>::fixed(680, seed);
+            let each = |key: u64| [narrow.hash(&key), wide.hash(&[1, key, 0]), long.hash(&(u128::from(key) << 64))];
+            (1..=1_000).map(|key| each(key).map(|hash| hash % 1_024)).collect::<std::vec::Vec<_>>()
         };
         let (first, second) = (homes(0x9E37_79B9_7F4A_7C15), homes(0xD1B5_4A32_D192_ED03));
         for table in 0..3 {
@@ -219,7 +335,59 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_few_entries_stay_in_the_memory_of_a_few() {
+        let mut table = Table::<u64, u64>::new(100_000, 7);
+        for number in 1..=100_000 {
+            assert!(table.insert(number, number));
+            if number > 100 {
+                assert_eq!(table.remove(&(number - 100)), Some(number - 100));
+            }
+        }
+        let touched = table.buckets.iter().filter(|bucket| bucket.1 != 0).count();
+        assert!((100..=256).contains(&touched), "{touched} buckets of {}", table.buckets.len());
+        assert!((101..=100_000).all(|number| table.insert(number, 0)));
+        assert!(table.moving.is_none() && table.region.size() == 262_144, "{:?} {:?}", table.moving, table.region);
+    }
+
+    #[test]
+    fn no_insertion_moves_more_than_a_few_runs() {
+        let (mut table, mut longest) = (Table::<u64, u64>::with_first(1_000_000, 8, 11), 0);
+        for number in 1..=1_000_000_u64 {
+            let before = table.moving.map_or(0, |moving| moving.len);
+            assert!(table.insert(number.wrapping_mul(0x9E37_79B9_7F4A_7C15), number));
+            longest = longest.max(before - table.moving.map_or(0, |moving| moving.len.min(before)));
+        }
+        assert_eq!(table.len(), 1_000_000);
+        assert!((8..500).contains(&longest), "{longest} entries in one insertion");
+    }
+
     proptest! {
+        #[test]
+        fn agrees_with_a_map_while_it_grows(
+            operations in prop::collection::vec((0u8..8, 1u64..2_000, any::<u32>()), 0..4_000), seed: u64
+        ) {
+            let mut table = Table::<u64, u32>::with_first(1_500, 4, seed);
+            let mut model = HashMap::new();
+            for (operation, key, value) in operations {
+                if operation < 5 {
+                    let fits = model.len() < 1_500 || model.contains_key(&key);
+                    prop_assert_eq!(table.insert(key, value), fits);
+                    if fits { model.insert(key, value); }
+                } else {
+                    prop_assert_eq!(table.remove(&key), model.remove(&key));
+                }
+                let expected = model.get(&key).map_or((7, false), |value| (*value, true));
+                prop_assert_eq!(table.get_or(&key, 7), expected);
+                prop_assert_eq!(table.len(), model.len());
+            }
+            for key in 1..2_000 {
+                prop_assert_eq!(table.get(&key), model.get(&key));
+            }
+            let live = table.buckets.iter().filter(|bucket| bucket.0 != 0).count();
+            prop_assert_eq!(live, model.len(), "an entry is in two places");
+        }
+
         #[test]
         fn agrees_with_a_map(operations in prop::collection::vec((0u8..3, 1u64..40, any::<u32>()), 0..2_000), seed: u64) {
             let mut table = Table::<u64, u32>::new(24, seed);

@@ -129,8 +129,8 @@ impl Default for Directory {
         Self {
             all: Vec::new(),
             names: Vec::new(),
-            by_name: Table::new(0, 0),
-            by_hash: Table::new(0, 0),
+            by_name: Table::fixed(0, 0),
+            by_hash: Table::fixed(0, 0),
             indexed_with: None,
         }
     }
@@ -174,8 +174,8 @@ impl Directory {
         // The user of an earlier index that no name matches.
         self.all.retain(|user| !user.name.is_empty());
         let room = ROOM_EACH * self.all.len();
-        self.by_name = Table::new(room, names_seed);
-        self.by_hash = Table::new(room, names_seed.rotate_left(17));
+        self.by_name = Table::fixed(room, names_seed);
+        self.by_hash = Table::fixed(room, names_seed.rotate_left(17));
         let seeds = NameSeeds::new(names_seed);
         let first = (number as u32) << INDEX_BITS;
         for (index, user) in (0u32..).zip(&mut self.all) {
