@@ -46,6 +46,8 @@ type Bucket<K, V> = (K, V);
 
 /// Buckets of a growing table at first.
 const FIRST: usize = 256;
+/// A larger factor moves entries less often, and keeps more memory for the same entries.
+const GROWTH: usize = 4;
 /// Buckets that an insertion moves at least while the table grows: they are all moved long before it grows again.
 const MOVED_MIN: usize = 8;
 
@@ -61,9 +63,9 @@ impl Region {
         self.mask + 1
     }
 
-    /// The region of twice the size, which follows this one.
-    const fn next(self) -> Self {
-        Self { base: self.base + self.size(), mask: self.mask * 2 + 1 }
+    /// The region of the next size, which follows this one; of no more than `last` buckets.
+    fn next(self, last: usize) -> Self {
+        Self { base: self.base + self.size(), mask: (self.size() * GROWTH).min(last) - 1 }
     }
 
     #[inline]
@@ -85,8 +87,8 @@ struct Moving {
 /// at full capacity leave the table as it was.
 ///
 /// The memory of every size is reserved at the start, and not touched: keys are spread over all of the current size, so
-/// a table that began at its last size would come to hold all of its memory for a few entries. When two thirds are
-/// full the size is doubled, and each insertion moves a few entries: no operation takes longer than a run of buckets.
+/// a table that began at its last size would come to hold all of its memory for a few entries. When half is
+/// full the size grows, and each insertion moves a few entries: no operation takes longer than a run of buckets.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<K, V> {
     buckets: Box<[Bucket<K, V>]>,
@@ -112,10 +114,14 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
     /// `first`: a power of two, or more than the last size.
     fn with_first(capacity: usize, first: usize, seed: u64) -> Self {
         let last = (capacity + capacity / 2 + 1).next_power_of_two();
-        let first = first.min(last);
+        let region = Region { base: 0, mask: first.min(last) - 1 };
+        let mut largest = region;
+        while largest.size() < last {
+            largest = largest.next(last);
+        }
         Self {
-            buckets: vec![(K::EMPTY, V::default()); 2 * last - first].into_boxed_slice(),
-            region: Region { base: 0, mask: first - 1 },
+            buckets: vec![(K::EMPTY, V::default()); largest.base + last].into_boxed_slice(),
+            region,
             moving: None,
             len: 0,
             capacity,
@@ -128,7 +134,9 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
     fn hash(&self, key: &K) -> usize {
         let mut hasher = FoldHasher::with_seed(self.seed, &self.shared_seed);
         key.feed(&mut hasher);
-        hasher.finish() as usize
+        let hash = hasher.finish();
+        // The lower bits of one multiplication are a progression where keys are, and fill neighbours in a small table.
+        (hash ^ hash >> 32) as usize
     }
 
     /// Returns the bucket of `key`, or the empty one for it, in `region`.
@@ -235,16 +243,16 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         self.buckets[hole].0 = K::EMPTY;
     }
 
-    /// Doubles the size if two thirds are full and there is a larger one.
+    /// Takes the next size if half is full and there is a larger one.
     fn grow(&mut self) {
-        let (region, next) = (self.region, self.region.next());
-        let is_last = next.base + next.size() > self.buckets.len();
-        if is_last || self.len * 3 < region.size() * 2 || self.moving.is_some() {
+        let region = self.region;
+        let is_largest = region.base + region.size() == self.buckets.len();
+        if is_largest || self.len * 2 < region.size() || self.moving.is_some() {
             return;
         }
         let empty = (0..region.size()).find(|at| self.buckets[region.place(*at)].0 == K::EMPTY);
         self.moving = Some(Moving { region, next: empty.map_or(0, |at| at + 1), len: self.len });
-        self.region = next;
+        self.region = region.next(self.buckets.len() - region.base - region.size());
     }
 
     /// Moves some of the entries that are where they were before the table grew, up to the end of a run.
