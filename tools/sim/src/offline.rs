@@ -71,6 +71,16 @@ impl Offline {
         self.exchange.disconnect_all();
     }
 
+    /// The venue announces the end of every open connection, if it is one that does.
+    pub fn announce_end(&mut self) {
+        self.exchange.announce_end();
+    }
+
+    /// The venue closes the connections whose end it announced.
+    pub fn end_announced(&mut self) {
+        self.exchange.end_announced();
+    }
+
     /// The client says `text` on its socket.
     pub fn request(&mut self, client: &Received, text: &str) {
         if !self.exchange.is_half_open(client.connection) {

@@ -8,10 +8,12 @@
 mod client;
 mod failure;
 mod faults;
+mod judging;
 mod planted;
 mod reading;
 mod requests;
 mod script;
+mod succession;
 mod symbols;
 mod tally;
 mod tape;

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask test worlds` plays hundreds of seeds in the release profile; here are as many as a debug build can.
 
-use testkit::market_world::{Planted, Script, minimise, play};
+use testkit::market_world::{Action, Planted, Script, minimise, play};
 
 const SEEDS: u64 = 12;
 /// A planted fault is found within so many seeds.
@@ -52,6 +52,45 @@ planted! {
     invariant_5_finds_a_frame_that_was_not_counted: LosesCount;
     invariant_6_finds_books_that_never_heal: LosesSnapshots;
     invariant_7_finds_an_input_that_is_missing_in_the_replay: LosesInput;
+}
+
+/// The script of a seed with the planned changes of connections alone.
+fn planned(seed: u64, deed: &str) -> Script {
+    let script = Script::of(seed);
+    let is_planned = |action: &&Action| action.to_string().contains(deed);
+    script.with(script.actions.iter().filter(is_planned).copied().collect())
+}
+
+#[test]
+fn a_connection_takes_over_without_a_gap() {
+    let scripts = (0..400).map(|seed| planned(seed, ": Replace ")).filter(|script| !script.actions.is_empty());
+    let mut successions = 0;
+    for script in scripts.take(12) {
+        let outcome = play(&script, None, false);
+        assert_eq!(outcome.failure, None, "{}", script.summary());
+        let first = script.with(Vec::new());
+        let before = play(&first, None, false).tally;
+        let held = (outcome.tally.gaps, outcome.tally.resyncs);
+        assert_eq!(held, (before.gaps, before.resyncs), "seed {}: {}", script.seed, script.summary());
+        successions += outcome.tally.successions;
+    }
+    assert!(successions > 12, "{successions} connections took over");
+}
+
+#[test]
+fn an_end_that_is_announced_is_replaced_before_it_comes() {
+    let announced = |script: &Script| {
+        let venues = script.summary();
+        !script.actions.is_empty() && ["Kraken", "Bybit", "Deribit"].iter().all(|venue| !venues.contains(venue))
+    };
+    let scripts = (0..600).map(|seed| planned(seed, ": PlannedEnd(")).filter(announced);
+    let mut successions = 0;
+    for script in scripts.take(8) {
+        let outcome = play(&script, None, false);
+        assert_eq!(outcome.failure, None, "{}", script.summary());
+        successions += outcome.tally.successions;
+    }
+    assert!(successions >= 8, "{successions} connections took over");
 }
 
 #[test]

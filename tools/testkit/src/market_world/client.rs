@@ -41,6 +41,10 @@ pub(super) struct Feed {
     pub(super) truths: Vec<Truth>,
     pub(super) layers: Vec<Layer>,
     pub(super) open: Option<Open>,
+    /// The connection that is to take over, and since when it is open.
+    pub(super) next: Option<(Open, Nanos)>,
+    /// The venue sends nothing of each book before this.
+    pub(super) topic_silent_until: Vec<Nanos>,
     pub(super) in_flight: VecDeque<InFlight>,
     /// The client does not read before this.
     pub(super) blocked_until: Nanos,
@@ -116,6 +120,8 @@ impl Feed {
             truths,
             layers: vec![Layer::default(); count],
             open: None,
+            next: None,
+            topic_silent_until: vec![Nanos(0); count],
             in_flight: VecDeque::new(),
             blocked_until: Nanos(0),
             silent_until: Nanos(0),
@@ -154,44 +160,81 @@ impl Feed {
 
     /// Puts what the venue has said on its way. Returns when the first of it arrives.
     pub(super) fn collect(&mut self, now: Nanos) -> Option<Nanos> {
-        let open = self.open.as_mut()?;
-        let arrives = Nanos(now.0 + self.market.latency.0);
         let before = self.in_flight.len();
+        if let Some(mut open) = self.open.take() {
+            self.collect_from(&mut open, now, true);
+            self.open = Some(open);
+        }
+        if let Some((mut next, since)) = self.next.take() {
+            self.collect_from(&mut next, now, false);
+            self.next = Some((next, since));
+        }
+        (self.in_flight.len() > before).then(|| self.arrival(now))
+    }
+
+    const fn arrival(&self, now: Nanos) -> Nanos {
+        Nanos(now.0 + self.market.latency.0)
+    }
+
+    /// Faults of frames are those of the first connection alone.
+    fn collect_from(&mut self, open: &mut Open, now: Nanos, is_first: bool) {
+        let arrives = self.arrival(now);
         while let Some(frame) = open.received.take() {
             let kind = words::kind(self.market.venue, &frame, &self.listed);
-            let bytes = frame.into_bytes();
-            let passed = if let Kind::Update(index) = kind {
-                let (update_id, _) = self.offline.truth(index);
-                self.layers[index].pass(self.market.venue, index, bytes, update_id, self.truths[index].len())
-            } else if let Kind::Quote(index) = kind {
-                let (update_id, _) = self.offline.truth(index);
-                vec![(0, self.layers[index].quote(index, bytes, update_id))]
-            } else {
-                let (mut passed, mut steps) = (Vec::new(), 0);
-                if let Kind::Snapshot(index) = kind {
-                    passed.extend(self.layers[index].release(index));
-                    steps = self.truths[index].len();
-                }
-                passed.push((steps, What::Frame { bytes, kind, claim: super::faults::Claim::Whole }));
-                passed
-            };
-            for (steps, what) in passed {
+            for (steps, what) in self.pass(kind, frame.into_bytes(), now, is_first) {
                 self.in_flight.push_back(InFlight { arrives, connection: open.connection, steps, what });
             }
         }
-        if open.received.is_closed() && !self.in_flight.iter().any(|sent| matches!(sent.what, What::End)) {
+        let is_ending = |sent: &InFlight| sent.connection == open.connection && matches!(sent.what, What::End);
+        if open.received.is_closed() && !self.in_flight.iter().any(is_ending) {
             self.in_flight.push_back(InFlight { arrives, connection: open.connection, steps: 0, what: What::End });
         }
-        (self.in_flight.len() > before).then_some(arrives)
     }
 
-    /// The client says `requests`. Returns when the first answer arrives.
+    /// What arrives for a frame that the venue sends, each with the steps that its instrument had made.
+    fn pass(&mut self, kind: Kind, bytes: Vec<u8>, now: Nanos, is_first: bool) -> Vec<(usize, What)> {
+        let whole = |bytes| What::Frame { bytes, kind, claim: super::faults::Claim::Whole };
+        let (Kind::Update(index) | Kind::Quote(index) | Kind::Snapshot(index)) = kind else {
+            return vec![(0, whole(bytes))];
+        };
+        let (update_id, steps) = (self.offline.truth(index).0, self.truths[index].len());
+        let is_silent = now < self.topic_silent_until[index];
+        match kind {
+            Kind::Quote(_) if is_silent => Vec::new(),
+            Kind::Update(_) if is_silent && is_first => vec![(steps, What::Lost { index, update_id })],
+            Kind::Update(_) if is_silent => Vec::new(),
+            Kind::Update(_) if is_first => self.layers[index].pass(self.market.venue, index, bytes, update_id, steps),
+            Kind::Quote(_) if is_first => vec![(0, self.layers[index].quote(index, bytes, update_id))],
+            Kind::Snapshot(_) => {
+                let released = if is_first { self.layers[index].release(index) } else { None };
+                released.into_iter().chain([(steps, whole(bytes))]).collect()
+            }
+            Kind::Update(_) | Kind::Quote(_) | Kind::Other => vec![(steps, whole(bytes))],
+        }
+    }
+
+    /// The client says `requests` on its connection. Returns when the first answer arrives.
     pub(super) fn say(&mut self, requests: &[String], now: Nanos) -> Option<Nanos> {
         let open = self.open.as_ref()?;
         for request in requests {
             self.offline.request(&open.received, request);
         }
         self.collect(now)
+    }
+
+    /// The same on the connection that is to take over.
+    pub(super) fn say_next(&mut self, requests: &[String], now: Nanos) -> Option<Nanos> {
+        let (next, _) = self.next.as_ref()?;
+        for request in requests {
+            self.offline.request(&next.received, request);
+        }
+        self.collect(now)
+    }
+
+    /// Whether `connection` is the open one, or the one that is to take over.
+    pub(super) fn has(&self, connection: ConnectionId) -> bool {
+        let next = self.next.as_ref().map(|(next, _)| next);
+        self.open.iter().chain(next).any(|open| open.connection == connection)
     }
 
     /// Nothing more goes wrong.
@@ -201,6 +244,7 @@ impl Feed {
             layer.waiting.clear();
             layer.quotes.clear();
         });
+        self.topic_silent_until.fill(Nanos(0));
         self.rest_latency = REST_LATENCY;
     }
 

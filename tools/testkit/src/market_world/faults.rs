@@ -61,6 +61,11 @@ impl Layer {
         Some((steps, What::Frame { bytes, kind: Kind::Update(index), claim: Claim::Marred }))
     }
 
+    /// The connection has ended, and what was to come later on it.
+    pub(super) fn forget(&mut self) {
+        self.swapped = None;
+    }
+
     /// Returns the best quote after `update_id` as it arrives.
     pub(super) fn quote(&mut self, index: usize, frame: Vec<u8>, update_id: u64) -> What {
         let (bytes, claim) = match self.quotes.pop_front() {

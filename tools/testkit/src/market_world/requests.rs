@@ -27,7 +27,7 @@ impl World<'_> {
                 }
                 Request::Resubscribe { instrument, connection } => {
                     let number = of(instrument);
-                    if self.feeds[number].open.as_ref().is_some_and(|open| open.connection == connection) {
+                    if self.feeds[number].has(connection) {
                         self.ask(number, instrument, false);
                         if self.planted == Some(Planted::AsksTwice) {
                             self.ask(number, instrument, false);
@@ -41,11 +41,14 @@ impl World<'_> {
                         self.at(arrives, Event::Arrive { feed: number });
                     }
                 }
-                // No venue of the world announces its end.
-                Request::Replace { .. } => {}
+                Request::Replace { connection } => {
+                    if let Some(number) = self.of_connection(connection) {
+                        self.replace(number);
+                    }
+                }
                 Request::Reconnect { connection } => {
                     if let Some(number) = self.of_connection(connection) {
-                        self.close(number);
+                        self.end(number, connection);
                     }
                 }
             }
@@ -54,7 +57,7 @@ impl World<'_> {
 
     /// The feed whose open connection it is.
     fn of_connection(&self, connection: ConnectionId) -> Option<usize> {
-        self.feeds.iter().position(|feed| feed.open.as_ref().is_some_and(|open| open.connection == connection))
+        self.feeds.iter().position(|feed| feed.has(connection))
     }
 
     fn ask(&mut self, number: usize, instrument: InstrumentId, by_rest: bool) {

@@ -43,6 +43,12 @@ pub(super) enum Deed {
     SlowRest(u64),
     /// The client no longer follows one symbol, for so many milliseconds; its others go on.
     Unfollow(u64),
+    /// The client opens another connection, lets it take the books over, and closes the first.
+    Replace,
+    /// The venue announces the end of its connections where it does that, and closes them after so many milliseconds.
+    PlannedEnd(u64),
+    /// The venue sends nothing of one book for so many milliseconds; its others go on.
+    SilentTopic(u64),
     /// The venue's clock is off by so many seconds from now on, forwards.
     Skew(u64),
 }
@@ -132,6 +138,20 @@ impl Script {
         if draw.chance(1, 2) {
             for _ in 0..draw.between(1, 6) {
                 let deed = Deed::Unfollow(draw.between(10, 5_000));
+                let at = Nanos(draw.between(500_000_000, faulty.0));
+                let venue = draw.below(count as u64) as usize;
+                actions.push(Action { at, venue, deed, draw: draw.next() });
+            }
+        }
+        let mut draw = Draw::new(mix(seed, 0x706c_616e_6e65));
+        let kinds: Vec<usize> = (0..3).filter(|_| draw.chance(1, 3)).collect();
+        if !kinds.is_empty() {
+            for _ in 0..draw.between(1, 6) {
+                let deed = match draw.pick(&kinds) {
+                    0 => Deed::Replace,
+                    1 => Deed::PlannedEnd(draw.between(50, 15_000)),
+                    _ => Deed::SilentTopic(draw.between(10, 15_000)),
+                };
                 let at = Nanos(draw.between(500_000_000, faulty.0));
                 let venue = draw.below(count as u64) as usize;
                 actions.push(Action { at, venue, deed, draw: draw.next() });

@@ -29,7 +29,11 @@ impl World<'_> {
         let Some(open) = feed.open.as_ref().filter(|_| !feed.followed[index]) else { return };
         let (connection, id) = (open.connection, feed.ids[index]);
         feed.followed[index] = true;
-        self.engine.subscribe(connection, id, Nanos(START.0 + self.now.0));
+        let now = Nanos(START.0 + self.now.0);
+        self.engine.subscribe(connection, id, now);
+        if let Some((next, _)) = &feed.next {
+            self.engine.announce_successor(next.connection, id, now);
+        }
         self.request(number, index, "");
         self.look(number);
         self.serve_requests(number);
@@ -38,7 +42,8 @@ impl World<'_> {
     fn request(&mut self, number: usize, index: usize, prefix: &str) {
         let feed = &mut self.feeds[number];
         let requests = words::subscribe(feed.market.venue, prefix, &[&feed.listed[index].clone()]);
-        if let Some(arrives) = feed.say(&requests, self.now) {
+        let said = [feed.say(&requests, self.now), feed.say_next(&requests, self.now)];
+        for arrives in said.into_iter().flatten() {
             self.at(arrives, Event::Arrive { feed: number });
         }
     }

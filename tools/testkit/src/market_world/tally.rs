@@ -19,6 +19,8 @@ tally! {
     resyncs,
     /// Connections opened.
     connections,
+    /// Connections that took over from one that was still open.
+    successions,
     /// Frames of closed connections.
     late,
     /// Runs that were played once more from their inputs.

@@ -23,6 +23,7 @@ const LOST_EVERY: usize = 64;
 enum Input {
     Open(Venue),
     Subscribe(ConnectionId, InstrumentId),
+    Announce(ConnectionId, InstrumentId),
     Unsubscribe(InstrumentId),
     Close(ConnectionId),
     Frame(ConnectionId, Vec<u8>),
@@ -96,6 +97,15 @@ impl Taped {
         self.engine.subscribe(connection, id, now).expect("its own instrument on an open connection");
     }
 
+    pub(super) fn announce_successor(&mut self, connection: ConnectionId, id: InstrumentId, now: Nanos) {
+        self.keep(now, || Input::Announce(connection, id));
+        self.engine.announce_successor(connection, id, now).expect("its own instrument on an open connection");
+    }
+
+    pub(super) fn awaits_successor(&self, id: InstrumentId) -> bool {
+        self.engine.awaits_successor(id)
+    }
+
     pub(super) fn unsubscribe(&mut self, id: InstrumentId, now: Nanos) {
         self.keep(now, || Input::Unsubscribe(id));
         self.engine.unsubscribe(id, now).expect("its own instrument");
@@ -159,6 +169,7 @@ impl Taped {
         match input {
             Input::Open(venue) => drop(self.open_connection(*venue, now)),
             Input::Subscribe(connection, id) => self.subscribe(*connection, *id, now),
+            Input::Announce(connection, id) => self.announce_successor(*connection, *id, now),
             Input::Unsubscribe(id) => self.unsubscribe(*id, now),
             Input::Close(connection) => self.close_connection(*connection, now),
             Input::Frame(connection, frame) => drop(self.handle_frame(now, *connection, frame)),

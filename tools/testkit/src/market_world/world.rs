@@ -9,7 +9,7 @@ use tt_model::Nanos;
 
 use super::client::{Feed, Open, START};
 use super::failure::Failure;
-use super::faults::{Claim, InFlight, What};
+use super::faults::{InFlight, What};
 use super::planted::Planted;
 use super::reading::{Seen, healing_max};
 use super::script::{Action, Deed, Ill, Script};
@@ -70,6 +70,10 @@ pub(super) enum Event {
         index: usize,
     },
     Speak {
+        feed: usize,
+    },
+    /// The venue closes what it has announced the end of.
+    EndAnnounced {
         feed: usize,
     },
     /// The faults stop.
@@ -169,6 +173,12 @@ impl World<'_> {
                 }
                 Event::Follow { feed, index } => self.follow(feed, index),
                 Event::Connect { feed } => self.connect(feed),
+                Event::EndAnnounced { feed } => {
+                    self.feeds[feed].offline.end_announced();
+                    if let Some(arrives) = self.feeds[feed].collect(self.now) {
+                        self.at(arrives, Event::Arrive { feed });
+                    }
+                }
                 Event::Speak { feed } => {
                     let feed = &mut self.feeds[feed];
                     feed.offline.mute(self.now < feed.silent_until);
@@ -252,7 +262,20 @@ impl World<'_> {
                     self.at(arrives, Event::Arrive { feed: number });
                 }
             }
-            Deed::Reconnect => self.close(number),
+            Deed::Reconnect => {
+                if let Some(connection) = feed.open.as_ref().map(|open| open.connection) {
+                    self.end(number, connection);
+                }
+            }
+            Deed::Replace => self.replace(number),
+            Deed::PlannedEnd(millis) => {
+                feed.offline.announce_end();
+                if let Some(arrives) = feed.collect(now) {
+                    self.at(arrives, Event::Arrive { feed: number });
+                }
+                self.at(Nanos(now.0 + millis * 1_000_000), Event::EndAnnounced { feed: number });
+            }
+            Deed::SilentTopic(millis) => feed.topic_silent_until[index] = Nanos(now.0 + millis * 1_000_000),
             Deed::SlowConsumer(millis) => feed.blocked_until = Nanos(now.0 + millis * 1_000_000),
             Deed::StaleSnapshot => feed.offline.snapshot_fault(index, SnapshotFault::Stale),
             Deed::PartialSnapshot => feed.offline.snapshot_fault(index, SnapshotFault::Partial),
@@ -321,10 +344,11 @@ impl World<'_> {
     }
 
     fn take(&mut self, number: usize, sent: InFlight) {
-        let open = self.feeds[number].open.as_ref().map(|open| open.connection);
-        let is_old = open != Some(sent.connection);
+        let feed = &self.feeds[number];
+        let open = feed.open.as_ref().map(|open| open.connection);
+        let (is_old, is_shared) = (!feed.has(sent.connection), feed.next.is_some());
         match sent.what {
-            What::End if !is_old => self.close(number),
+            What::End if !is_old => self.end(number, sent.connection),
             What::Lost { index, update_id } if !is_old => self.lose(number, index, update_id),
             What::End | What::Lost { .. } => {}
             What::Frame { bytes, kind, claim } => {
@@ -356,69 +380,15 @@ impl World<'_> {
                 }
                 if !is_old {
                     self.note_misquote(number, kind, claim, result);
+                }
+                // While two connections have the books, nothing outside of the engine says which one a frame is for.
+                if !is_old && !is_shared {
                     self.judge(number, kind, claim, result.err());
                 }
                 self.look(number);
                 self.serve_requests(number);
+                self.advance_succession(number);
             }
-        }
-    }
-
-    /// A best quote that the engine read, and that is not the book's.
-    fn note_misquote(&mut self, number: usize, kind: Kind, claim: Claim, result: Result<Applied, DropReason>) {
-        let is_mismatch = result == Err(DropReason::OracleMismatch);
-        self.causes[number] += u64::from(is_mismatch);
-        if let (Kind::Quote(index), Claim::Misquoted(update_id)) = (kind, claim)
-            && (is_mismatch || result.is_ok())
-        {
-            self.feeds[number].misquoted[index] = Some(update_id);
-        }
-    }
-
-    /// A frame is missing from here on.
-    fn lose(&mut self, number: usize, index: usize, update_id: u64) {
-        let feed = &mut self.feeds[number];
-        let seen = Seen::of(self.engine.board(), feed.ids[index], self.planted);
-        // A snapshot by REST may hold what was lost.
-        let is_missed = !words::is_fetched(feed.market.venue) || seen.top.update_id < update_id;
-        if words::is_numbered(feed.market.venue) && seen.is_verified() && is_missed {
-            feed.lost[index] = true;
-        }
-    }
-
-    /// Whether the books say what the frame did to them.
-    fn judge(&mut self, number: usize, kind: Kind, claim: Claim, fault: Option<DropReason>) {
-        let board = self.engine.board();
-        let is_verified = |feed: &Feed, index: usize| Seen::of(board, feed.ids[index], self.planted).is_verified();
-        let feed = &mut self.feeds[number];
-        let is_unreadable = claim == Claim::Unreadable || fault.is_some_and(DropReason::is_malformed);
-        if is_unreadable && let Some(index) = (0..feed.listed.len()).find(|&index| is_verified(feed, index)) {
-            let what = format!("{} is published as verified after an unreadable frame", feed.listed[index].symbol);
-            return self.fail(2, what);
-        }
-        if let (Kind::Snapshot(index), None) = (kind, fault) {
-            feed.lost[index] = false;
-        }
-        let Kind::Update(index) = kind else { return };
-        let symbol = &feed.listed[index].symbol;
-        if claim == Claim::Mismatched && is_verified(feed, index) {
-            let what = format!("{symbol} is published as verified after a checksum mismatch");
-            return self.fail(2, what);
-        }
-        if feed.lost[index] && claim == Claim::Whole {
-            if is_verified(feed, index) {
-                let what = format!("{symbol} is published as verified after a lost frame and the next one");
-                return self.fail(2, what);
-            }
-            feed.lost[index] = false;
-            self.gaps_made[number] += 1;
-        }
-        if claim == Claim::Marred
-            && fault.is_some_and(|fault| !fault.is_malformed())
-            && words::is_numbered(feed.market.venue)
-        {
-            // No engine received it; its content is missing now, unless it was a copy.
-            self.causes[number] += 1;
         }
     }
 
@@ -477,6 +447,7 @@ impl World<'_> {
         for number in 0..self.feeds.len() {
             self.look(number);
             self.serve_requests(number);
+            self.advance_succession(number);
         }
         self.at(Nanos(self.now.0 + BEAT.0), Event::Beat);
     }
