@@ -33,6 +33,9 @@ pub(crate) async fn run(shared: Shared, rate_mhz: Arc<AtomicU64>) {
         let rate_hz = rate_mhz.load(Relaxed) as f64 / 1000.0;
         due += last.elapsed().as_secs_f64() * rate_hz;
         last = Instant::now();
+        if rate_hz == 0.0 {
+            due = 0.0;
+        }
         let debt_max = rate_hz * DEBT_MAX_S + 1.0;
         if due > debt_max {
             let late = (due - debt_max) as u64;
@@ -41,7 +44,7 @@ pub(crate) async fn run(shared: Shared, rate_mhz: Arc<AtomicU64>) {
         }
         while due >= 1.0 {
             let batch = (due as u64).min(STEPS_PER_LOCK);
-            step(&shared, batch);
+            step(&shared, &rate_mhz, batch);
             due -= batch as f64;
             // The connections of the same thread write what they were given.
             tokio::task::yield_now().await;
@@ -49,8 +52,12 @@ pub(crate) async fn run(shared: Shared, rate_mhz: Arc<AtomicU64>) {
     }
 }
 
-fn step(shared: &Shared, count: u64) {
+/// Makes `count` steps, or none where the rate became 0 meanwhile: whoever set it to 0 may read the truth at once.
+fn step(shared: &Shared, rate_mhz: &AtomicU64, count: u64) {
     let mut exchange = shared.lock();
+    if rate_mhz.load(Relaxed) == 0 {
+        return;
+    }
     for _ in 0..count {
         exchange.step_next(unix_us());
     }

@@ -167,9 +167,14 @@ impl Running {
         self.of(venue).lock().markets.iter().map(|market| market.instrument.clone()).collect()
     }
 
-    /// Sets the book updates per second of each venue.
+    /// Sets the book updates per second of each venue. After 0, no venue makes a step by itself any more, not even
+    /// one that was due.
     pub fn set_rate(&self, rate_hz: f64) {
         self.rate_mhz.store((rate_hz.max(0.0) * 1000.0) as u64, Relaxed);
+        // A batch of steps that began before this is over when its venue's lock is free.
+        for venue in &self.venues {
+            drop(venue.lock());
+        }
     }
 
     /// Makes `count` steps of one instrument at once and returns the update id of the last one.

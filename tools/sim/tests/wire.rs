@@ -249,3 +249,24 @@ async fn usdm_serves_by_path_and_accepts_everything() {
     assert_eq!(next(&mut socket).await["e"], "ORDER_TRADE_UPDATE");
     sim.stop();
 }
+
+#[test]
+fn after_a_rate_of_0_the_truth_stands() {
+    // Steps of a quarter of a second are due at most times: making them takes longer than the rate allows.
+    let sim = sim::start(Config { instruments: 3, rate_hz: 1_000_000.0, seed: 42, ..Config::default() }).unwrap();
+    let id = || sim.truth(Venue::Kraken, 0).0;
+    for _ in 0..20 {
+        sim.set_rate(1_000_000.0);
+        let before = id();
+        while id() < before + 100 {
+            std::thread::yield_now();
+        }
+        sim.set_rate(0.0);
+        let stopped = id();
+        for _ in 0..1_000 {
+            assert_eq!(id(), stopped);
+            std::thread::yield_now();
+        }
+    }
+    sim.stop();
+}
