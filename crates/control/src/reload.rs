@@ -23,7 +23,7 @@ async fn reload(app: App, headers: HeaderMap) -> Response {
         return *rejection;
     }
     match configuration.reload().await {
-        Ok(keys) => json_of(&json!({ "reloaded": true, "restart_needed_for": keys })),
+        Ok(()) => json_of(&json!({ "reloaded": true })),
         Err(error) => {
             let status = match error {
                 ReloadError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,

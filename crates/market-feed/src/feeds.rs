@@ -100,6 +100,30 @@ impl fmt::Debug for Feeds {
     }
 }
 
+/// Checks that `feeds` can be followed at the same time.
+///
+/// # Errors
+/// One of them is configured wrongly, two have the same symbol, or a venue does not allow this address as many
+/// connections or topics.
+fn check(feeds: &[FeedConfig]) -> anyhow::Result<()> {
+    for (index, config) in feeds.iter().enumerate() {
+        ensure!(!config.symbols.is_empty(), "market: a feed without symbols");
+        config.check_addresses()?;
+        for known in &feeds[..index] {
+            let is_same = known.venue == config.venue && known.streams == config.streams;
+            let symbol = config.symbols.iter().find(|symbol| is_same && known.symbols.contains(symbol));
+            ensure!(
+                symbol.is_none(),
+                "market: {} of {} is followed",
+                symbol.map_or("", String::as_str),
+                config.venue.name()
+            );
+        }
+    }
+    let market = MarketConfig { feeds: feeds.to_vec(), ..MarketConfig::default() };
+    Addresses::check(&parts(&market)?)
+}
+
 impl Feeds {
     /// No feed yet. The feeds of `config` are not started, and nothing is recorded; `report` gets each try to reach a
     /// venue that failed.
@@ -115,6 +139,16 @@ impl Feeds {
         }))
     }
 
+    /// Checks that `next` can take the place of the feeds with these numbers.
+    ///
+    /// # Errors
+    /// As [`Feeds::add`].
+    pub fn check(&self, replaced: &[u32], next: &[FeedConfig]) -> anyhow::Result<()> {
+        let list = self.0.list();
+        let others = list.feeds.iter().filter(|known| !replaced.contains(&known.id));
+        check(&others.map(|known| &known.config).chain(next).cloned().collect::<Vec<_>>())
+    }
+
     /// Begins to follow a feed, and returns its number without waiting for its venue. A venue that cannot be reached is
     /// tried again until the feed is removed.
     ///
@@ -122,28 +156,10 @@ impl Feeds {
     /// The feed is configured wrongly, one of its symbols is followed, or its venue does not allow this address as many
     /// connections or topics.
     pub fn add(&self, config: FeedConfig) -> anyhow::Result<u32> {
-        ensure!(!config.symbols.is_empty(), "market: a feed without symbols");
-        config.check_addresses()?;
-        let market = MarketConfig { feeds: vec![config.clone()], ..self.0.config.clone() };
-        let new = parts(&market)?;
         let mut list = self.0.list();
-        for known in &list.feeds {
-            let is_same = known.config.venue == config.venue && known.config.streams == config.streams;
-            let symbol = config.symbols.iter().find(|symbol| is_same && known.config.symbols.contains(symbol));
-            ensure!(
-                symbol.is_none(),
-                "market: {} of {} is followed",
-                symbol.map_or("", String::as_str),
-                config.venue.name()
-            );
-        }
-        let running = MarketConfig {
-            feeds: list.feeds.iter().map(|known| known.config.clone()).collect(),
-            ..MarketConfig::default()
-        };
-        let mut all = parts(&running)?;
-        all.extend(new);
-        Addresses::check(&all)?;
+        let known = list.feeds.iter().map(|known| known.config.clone());
+        check(&known.chain([config.clone()]).collect::<Vec<_>>())?;
+        let market = MarketConfig { feeds: vec![config.clone()], ..self.0.config.clone() };
         let (id, first) = (list.next_id, list.next_instrument);
         let (stop, stopping) = oneshot::channel();
         let startup = Startup::sharing(market, &self.0.addresses, first)?;

@@ -1,6 +1,7 @@
 //! Reasons to read the configuration again: signals and requests over HTTP, for the thread that owns it.
 
 use std::sync::mpsc;
+use std::thread;
 
 use tokio::sync::oneshot;
 use tt_os::shutdown::Signal;
@@ -15,15 +16,12 @@ pub(crate) enum Event {
 }
 
 /// Where the result of a requested reload goes.
-pub(crate) struct Reply(oneshot::Sender<Result<Vec<String>, ReloadError>>);
+pub(crate) struct Reply(oneshot::Sender<Result<(), ReloadError>>);
 
 impl Reply {
-    /// Answers with the keys that need a restart.
-    pub(crate) fn send(self, result: &anyhow::Result<Vec<String>>) {
-        let result = match result {
-            Ok(keys) => Ok(keys.clone()),
-            Err(error) => Err(ReloadError::Invalid(format!("{error:#}"))),
-        };
+    /// Answers with the result.
+    pub(crate) fn send(self, result: &anyhow::Result<()>) {
+        let result = result.as_ref().map_err(|error| ReloadError::Invalid(format!("{error:#}"))).copied();
         // A client that has gone misses nothing but the answer.
         let _ = self.0.send(result);
     }
@@ -49,33 +47,52 @@ impl Reload for Requests {
 }
 
 /// Logs the result of a reload of `what`.
-pub(crate) fn log(what: &str, result: &anyhow::Result<Vec<String>>) {
+pub(crate) fn log(what: &str, result: &anyhow::Result<()>) {
     match result {
-        Ok(ignored) if ignored.is_empty() => tracing::info!("{what}configuration reloaded"),
-        Ok(ignored) => tracing::warn!(
-            restart_needed_for = ignored.join(" "),
-            "{what}configuration reloaded; some changed keys need a restart"
-        ),
+        Ok(()) => tracing::info!("{what}configuration reloaded"),
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "{what}configuration not reloaded; the old one stays in use")
         }
     }
 }
 
-/// Returns the dotted names of the keys that differ and that `is_reloaded` does not name.
+/// Handles `events` with `reload` on a separate thread, from here on. The end of the program is for another thread.
 ///
 /// # Errors
-/// A configuration has no text.
-pub(crate) fn restart_keys(
-    was: &Config,
-    is: &Config,
-    is_reloaded: impl Fn(&str) -> bool,
-) -> anyhow::Result<Vec<String>> {
+/// The thread cannot be started.
+pub(crate) fn spawn(
+    what: &'static str,
+    events: mpsc::Receiver<Event>,
+    mut reload: impl FnMut() -> anyhow::Result<()> + Send + 'static,
+) -> std::io::Result<()> {
+    let handle = move || {
+        for event in events {
+            let reply = match event {
+                Event::Signal(Signal::Hangup) => None,
+                Event::Signal(Signal::Terminate | Signal::Interrupt) => continue,
+                Event::Request(reply) => Some(reply),
+            };
+            let result = reload();
+            log(what, &result);
+            if let Some(reply) = reply {
+                reply.send(&result);
+            }
+        }
+    };
+    thread::Builder::new().name("reload".to_owned()).spawn(handle).map(drop)
+}
+
+/// Rejects a change of keys that `is_reloaded` does not name.
+///
+/// # Errors
+/// The dotted names of these keys; a configuration has no text.
+pub(crate) fn refuse_restart_keys(was: &Config, is: &Config, is_reloaded: impl Fn(&str) -> bool) -> anyhow::Result<()> {
     let table = |config: &Config| -> anyhow::Result<toml::Table> { Ok(config.to_toml()?.parse()?) };
     let mut keys = Vec::new();
     add_changed("", &table(was)?, &table(is)?, &mut keys);
     keys.retain(|key| !is_reloaded(key));
-    Ok(keys)
+    anyhow::ensure!(keys.is_empty(), "a restart is needed for {}", keys.join(" "));
+    Ok(())
 }
 
 /// Adds the dotted names of the keys that differ, each after `prefix`.

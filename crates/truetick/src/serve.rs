@@ -19,16 +19,16 @@ use turn_server::{TurnConfig, TurnSection};
 
 use crate::config::Config;
 use crate::market::admin::Admin as FeedAdmin;
-use crate::market::{connecting, follow_file};
+use crate::market::{Followed, connecting};
 use crate::{control_state, kept_report, results, simulated_venues as venues, turn};
 use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
-use tt_status::reload::Reload;
 
 mod addresses;
 mod credential;
 mod demonstrated;
+mod reload;
 mod strategy;
 mod summary;
 mod visitor_faults;
@@ -121,7 +121,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
         return turn::print_config(&turn_section(&args, config)?, http, config);
     }
     let token = control_state::api_token(None, &config.http)?;
-    let credential = Credential::fresh()?;
+    let (args, credential) = (Arc::new(args), Arc::new(Credential::fresh()?));
     let turn_config = turn_config(&args, config, &credential)?;
     let report = report(&args, config)?;
     if args.only.check_config {
@@ -132,7 +132,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let turn = turn_server::start(&turn_config)?;
     let simulated = simulation.map(|simulation| simulation.start(args.seed)).transpose()?;
     let configs = simulated.as_ref().map_or(Ok(configs), |simulated| venues::feeds(&simulated.venues))?;
-    let (feeds, reload) = follow(configs, simulated.is_some(), config)?;
+    let (feeds, ids) = follow(configs, simulated.is_some())?;
     let flags = Flags { limits, intents_per_s: args.intents, open_max, silent_after, seed: args.seed };
     let starter = Starter::start(feeds.clone(), flags)?;
     if simulated.is_some() {
@@ -146,7 +146,13 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     // A real venue among simulated ones would be called simulated.
     state.feeds = simulated.is_none().then(|| Arc::new(FeedAdmin(feeds.clone())) as Arc<_>);
     state.admin = Some(Admin { allocations: turn.allocation_admin(), operator: turn.operator() });
-    state.reload = reload;
+    state.reload = reload::follow(reload::Parts {
+        args,
+        started: config.clone(),
+        credential,
+        turn: turn.reloader(),
+        feeds: simulated.is_none().then(|| Followed::new(feeds.clone(), config, ids)),
+    })?;
     state.token = token;
     state.report = report;
     state.allowed_hosts.clone_from(&config.http.allowed_hosts);
@@ -211,8 +217,8 @@ struct SimulatedVenues {
     faults: faults::Running,
 }
 
-/// Begins to follow the feeds, without waiting for a venue. Those of a file follow it at SIGHUP and on request.
-fn follow(configs: Vec<FeedConfig>, is_simulated: bool, config: &Config) -> Result<(Feeds, Option<Arc<dyn Reload>>)> {
+/// Begins to follow the feeds, without waiting for a venue. Returns them with their numbers.
+fn follow(configs: Vec<FeedConfig>, is_simulated: bool) -> Result<(Feeds, Vec<u32>)> {
     let publishing = Some(Publishing { is_simulated });
     let market = MarketConfig { sample_one_in: SAMPLED_ONE_IN, publishing, ..MarketConfig::default() };
     let feeds = Feeds::new(market, |venue| {
@@ -220,8 +226,7 @@ fn follow(configs: Vec<FeedConfig>, is_simulated: bool, config: &Config) -> Resu
         let _ = stdout::print(&connecting(venue, false));
     });
     let ids = configs.into_iter().map(|config| feeds.add(config)).collect::<Result<Vec<u32>>>()?;
-    let reload = if is_simulated { None } else { follow_file(feeds.clone(), config, ids)? };
-    Ok((feeds, reload))
+    Ok((feeds, ids))
 }
 
 /// Reads the limits of the gate, if a file is configured. It keeps nothing over a restart.

@@ -3,6 +3,7 @@
 mod args;
 mod database;
 mod origin;
+pub(crate) mod reloaded;
 mod signals;
 mod turnserver;
 

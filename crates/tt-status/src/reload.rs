@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 /// Reads the configuration again, as SIGHUP does.
 pub trait Reload: Send + Sync {
-    /// Applies all of the configuration or nothing. Returns the changed keys that need a restart, with dots.
+    /// Applies all of the configuration or nothing.
     ///
     /// # Errors
     /// [`ReloadError`]; with [`ReloadError::Invalid`] the former configuration stays in use.
@@ -13,12 +13,12 @@ pub trait Reload: Send + Sync {
 }
 
 /// The end of a reload.
-pub type ReloadFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, ReloadError>> + Send + 'a>>;
+pub type ReloadFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ReloadError>> + Send + 'a>>;
 
 /// Why a configuration was not reloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReloadError {
-    /// What is wrong with the new one; names the file and the key.
+    /// What is wrong with the new one, or needs a restart; names the file and the keys.
     Invalid(String),
     /// The program is stopping.
     Stopping,

@@ -106,9 +106,8 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     threads.push(follower);
     let wakers = endpoints.into_iter().map(|endpoint| endpoint.waker).chain(pool.wakers()).chain([follower_waker]);
     let wakers = wakers.collect();
-    let certificates = blueprint.stream_plan.certificates.clone();
     let stop = Arc::clone(&blueprint.stop);
-    Ok(Running { listen, streams, certificates, stop, wakers, threads, workers: handles, blueprint, status })
+    Ok(Running { listen, streams, stop, wakers, threads, workers: handles, blueprint, status })
 }
 
 /// Starts the threads of TLS handshakes, if there is a certificate.

@@ -62,7 +62,7 @@ pub use credentials::{AuthSecret, ExternalCredentials, ExternalUsers, KeyedUsers
 pub use launch::{start, start_with};
 pub use listeners::StreamAddr;
 pub use passed::PassedSockets;
-pub use running::{CredentialSink, Running};
+pub use running::{CredentialSink, Reloader, Running};
 pub use section::{
     AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize,
     PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, StreamLimits, StreamsSection,

@@ -22,14 +22,12 @@ use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
 use crate::operator::Orders;
 use crate::records::RecordCounts;
-use crate::streams::Certificates;
 
 /// A running server. Without [`Running::stop`] its threads run until the process ends.
 #[derive(Debug)]
 pub struct Running {
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) streams: Vec<StreamAddr>,
-    pub(crate) certificates: Option<Arc<Certificates>>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) threads: Vec<JoinHandle<()>>,
@@ -63,14 +61,6 @@ impl Running {
     #[must_use]
     pub fn streams(&self) -> &[StreamAddr] {
         &self.streams
-    }
-
-    /// Reads the certificate files again, all or none. New handshakes use the new certificates; open connections stay.
-    ///
-    /// # Errors
-    /// A file that cannot be read or used; the error names it and the current certificates stay in use.
-    pub fn reload_certificates(&self) -> anyhow::Result<()> {
-        self.certificates.as_ref().map_or(Ok(()), |certificates| certificates.reload())
     }
 
     /// Returns the UDP addresses, with the kernel's choice for port 0.
@@ -115,19 +105,19 @@ impl Running {
         self.status.shared.allocations()
     }
 
-    /// Returns the realm of the credentials.
-    #[must_use]
-    pub fn realm(&self) -> &str {
-        &self.status.realm
-    }
-
-    /// Applies these parts of `config` to every worker or to none: users, secrets, peer rules, lifetimes, the limits of one
-    /// allocation, and how requests are answered. Live allocations continue.
+    /// As [`Reloader::reload`].
     ///
     /// # Errors
-    /// A system call failed; the old ones stay in force.
+    /// As [`Reloader::reload`].
     pub fn reload(&self, config: TurnConfig) -> anyhow::Result<()> {
-        self.blueprint.reload(config, &self.workers)
+        self.reloader().reload(config, || Ok(()))
+    }
+
+    /// Returns access to the configuration, for the thread that reads it again.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        let realm = self.status.realm.clone();
+        Reloader { blueprint: Arc::clone(&self.blueprint), workers: Arc::clone(&self.workers), realm }
     }
 
     /// Returns access to further users and secrets, if the configuration says that they are provided.
@@ -146,6 +136,33 @@ impl Running {
             }
         }
         self.status.totals().settle()
+    }
+}
+
+/// Replaces the configuration of a running server, from any thread.
+#[derive(Clone, Debug)]
+pub struct Reloader {
+    blueprint: Arc<Blueprint>,
+    workers: Arc<[WorkerHandle]>,
+    realm: String,
+}
+
+impl Reloader {
+    /// Returns the default realm.
+    #[must_use]
+    pub fn realm(&self) -> &str {
+        &self.realm
+    }
+
+    /// Applies these parts of `config` to every worker or to none: users, secrets, certificates, peer rules, lifetimes,
+    /// the limits of one allocation, and how requests are answered. Live allocations and open connections continue.
+    ///
+    /// `before` runs when nothing of it can fail any more: whatever belongs to the same change and may fail.
+    ///
+    /// # Errors
+    /// A certificate cannot be used, a system call failed, or `before` did; everything stays as it was.
+    pub fn reload(&self, config: TurnConfig, before: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        self.blueprint.reload(config, &self.workers, before)
     }
 }
 

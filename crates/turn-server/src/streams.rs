@@ -20,7 +20,7 @@ use crate::poll_key::{StreamKey, connection_key, listener_key};
 use crate::section::{Balancers, StreamLimits};
 
 pub use certificates::CertificateFiles;
-pub(crate) use certificates::Certificates;
+pub(crate) use certificates::{Certificates, read as read_certificates};
 pub(crate) use counts::{End, RejectReason, StreamCounts};
 pub(crate) use handshakes::{HandshakePool, HandshakeThread};
 use handshakes::{Handshakes, Ticket};

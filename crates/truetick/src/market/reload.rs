@@ -1,27 +1,22 @@
 //! The feeds of the configuration file again, at SIGHUP or on request.
 
-use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
-use std::thread;
 
 use anyhow::Context as _;
 use market_feed::Feeds;
 use market_feed::config::FeedSection;
-use tt_os::shutdown::{self, Signal};
+use tt_os::shutdown;
 use tt_status::reload::Reload;
 
 use crate::config::Config;
-use crate::reload::{self as events, Event, Requests};
+use crate::reload::{self as events, Requests};
 
 /// A feed with the keys that it was added with.
 type Configured = (FeedSection, u32);
 
 /// Feeds that follow a file.
-struct Followed {
+pub(crate) struct Followed {
     feeds: Feeds,
-    path: PathBuf,
-    /// The configuration at the start.
-    started: Config,
     configured: Vec<Configured>,
 }
 
@@ -34,35 +29,30 @@ pub(crate) fn follow_file(feeds: Feeds, config: &Config, ids: Vec<u32>) -> anyho
     let Some(path) = config.path() else { return Ok(None) };
     let (sender, received) = mpsc::channel();
     shutdown::send_hangups(sender.clone()).context("cannot catch SIGHUP")?;
-    let configured = config.market.feeds.iter().cloned().zip(ids).collect();
-    let mut followed = Followed { feeds, path, started: config.clone(), configured };
-    let follow = move || {
-        for event in received {
-            let reply = match event {
-                Event::Signal(Signal::Hangup) => None,
-                // The end is for another thread.
-                Event::Signal(_) => continue,
-                Event::Request(reply) => Some(reply),
-            };
-            let result = followed.reload();
-            events::log("market: ", &result);
-            if let Some(reply) = reply {
-                reply.send(&result);
-            }
-        }
+    let (started, mut followed) = (config.clone(), Followed::new(feeds, config, ids));
+    let reload = move || {
+        let next = Config::read(&path)?;
+        events::refuse_restart_keys(&started, &next, |key| key == "market.feeds")?;
+        followed.apply(next.market.feeds)
     };
-    thread::Builder::new().name("market-reload".to_owned()).spawn(follow).context("market: thread")?;
+    events::spawn("market: ", received, reload).context("market: thread")?;
     Ok(Some(Arc::new(Requests(sender))))
 }
 
 impl Followed {
-    /// Makes the feeds those of the file; returns the changed keys that need a restart.
-    fn reload(&mut self) -> anyhow::Result<Vec<String>> {
-        let config = Config::read(&self.path)?;
-        let ignored = events::restart_keys(&self.started, &config, |key| key == "market.feeds")?;
-        let (added, removed) = apply(config.market.feeds, &self.feeds, &mut self.configured)?;
+    /// `ids` are those of the feeds of `config`.
+    pub(crate) fn new(feeds: Feeds, config: &Config, ids: Vec<u32>) -> Self {
+        Self { feeds, configured: config.market.feeds.iter().cloned().zip(ids).collect() }
+    }
+
+    /// Makes the feeds those of `wanted`, all or nothing.
+    ///
+    /// # Errors
+    /// There is none, or one of them cannot be followed.
+    pub(crate) fn apply(&mut self, wanted: Vec<FeedSection>) -> anyhow::Result<()> {
+        let (added, removed) = apply(wanted, &self.feeds, &mut self.configured)?;
         tracing::info!(added, removed, "market: feeds of the configuration");
-        Ok(ignored)
+        Ok(())
     }
 }
 
@@ -75,7 +65,8 @@ fn apply(
 ) -> anyhow::Result<(usize, usize)> {
     anyhow::ensure!(!wanted.is_empty(), "no [[market.feeds]]");
     // Nothing changes where one of them is wrong.
-    wanted.iter().try_for_each(|section| section.feed().map(drop))?;
+    let all = wanted.iter().map(FeedSection::feed).collect::<anyhow::Result<Vec<_>>>()?;
+    feeds.check(&configured.iter().map(|(_, id)| *id).collect::<Vec<_>>(), &all)?;
     let before = configured.len();
     configured.retain_mut(|(known, id)| {
         let same = |section: &&mut FeedSection| without_symbols(section) == without_symbols(known);

@@ -17,7 +17,6 @@ use turn_server::{TurnConfig, User};
 use super::credential::Credential;
 use super::strategy::{Flags, Starter};
 use super::{SAMPLED_ONE_IN, follow, summary, venues};
-use crate::config::Config;
 
 /// Instruments of each venue, book updates per second over all of them, intents per second, and the seed of both.
 const INSTRUMENTS: u32 = 3;
@@ -46,7 +45,7 @@ impl Demonstrated {
         config.users.push(credential.user());
         let turn = turn_server::start(&config)?;
         let venues = Arc::new(venues::start(INSTRUMENTS, UPDATES_PER_S, SEED)?);
-        let (feeds, _) = follow(venues::feeds(&venues)?, true, &Config::default())?;
+        let (feeds, _) = follow(venues::feeds(&venues)?, true)?;
         let flags = Flags {
             limits: None,
             intents_per_s: INTENTS_PER_S,

@@ -4,13 +4,11 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
-
 use tt_os::shutdown::Signal;
 use turn_server::Running;
 use turn_users::Follower;
 
-use super::{Args, Origin};
+use super::{Args, Origin, reloaded};
 use crate::config::Config;
 use crate::reload::{self, Event};
 
@@ -18,33 +16,6 @@ use crate::reload::{self, Event};
 const STATUS_NOT_DRAINED: u8 = 3;
 /// Interval at which a drain checks the number of allocations.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
-/// Keys of `[turn]` that a reload applies; the others need a restart.
-const RELOADED: &[&str] = &[
-    "user",
-    "user_file",
-    "auth_secret_file",
-    "nonce_key_file",
-    "allow_peer",
-    "deny_peer",
-    "allow_own_host",
-    "nat64_prefix",
-    "drain_timeout_s",
-    "lifetime_s",
-    "lifetime_max_s",
-    "nonce_lifetime_s",
-    "strict_expiry",
-    "strict_permissions",
-    "kick_removed_users",
-    "password_algorithms",
-    "rfc5766_channel_numbers",
-    "hairpin",
-    "icmp_indications",
-    "software",
-    "fingerprint_always",
-    "quotas.permissions_per_allocation",
-    "quotas.channels_per_allocation",
-];
-
 /// Handles signals and requests to a running server, and knows where its configuration comes from.
 pub(super) struct SignalLoop<'a> {
     pub(super) running: &'a Running,
@@ -111,36 +82,24 @@ impl SignalLoop<'_> {
         ExitCode::from(STATUS_NOT_DRAINED)
     }
 
-    /// Reads the configuration again and applies all of it or nothing. Returns the keys that need a restart.
-    fn reload(&mut self) -> anyhow::Result<Vec<String>> {
+    /// Reads the configuration again and applies all of it or nothing.
+    fn reload(&mut self) -> anyhow::Result<()> {
         let result = self.try_reload();
         reload::log("", &result);
         result
     }
 
-    /// Returns the keys that have another value than at the start and need a restart.
-    fn try_reload(&mut self) -> anyhow::Result<Vec<String>> {
+    fn try_reload(&mut self) -> anyhow::Result<()> {
         let loaded = self.origin.reload()?;
         let turn = loaded.turn(&self.args.over(&loaded.config.turn))?;
-        ensure!(
-            turn.realm == self.running.realm(),
-            "the realm has changed, which needs a restart: the keys of users depend on it"
-        );
-        let (realms, started) = (&loaded.config.turn.realms, &self.started.turn.realms);
-        let has_same_realms = realms.len() == started.len()
-            && realms.iter().zip(started).all(|(is, was)| is.differs_in_credentials_only(was));
-        let is_reloaded = |key: &str| {
-            let key = key.strip_prefix("turn.");
-            key.is_some_and(|key| RELOADED.contains(&key) || has_same_realms && key == "realms")
-        };
-        let ignored = reload::restart_keys(self.started, &loaded.config, is_reloaded)?;
+        let reloader = self.running.reloader();
+        reloaded::check(self.started, &loaded.config, (&turn, reloader.realm()), |_| false)?;
         let drain_timeout = turn.drain_timeout;
-        self.running.reload_certificates()?;
-        self.running.reload(turn).context("turn")?;
+        reloader.reload(turn, || Ok(()))?;
         self.drain_timeout = drain_timeout;
         if let Some(database) = self.database {
             database.read_now();
         }
-        Ok(ignored)
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod feeds;
 mod liquidations;
 mod openapi;
 mod orders;
+mod reloads;
 mod verified;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, ensure};
+use tt_net::stream::TlsIdentity;
 use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
@@ -15,6 +17,7 @@ use tt_turn::{Server, WorkerId};
 use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::credentials::Users;
+use crate::streams::{Certificates, read_certificates};
 use crate::worker::Parts;
 
 use super::external::Origins;
@@ -129,9 +132,17 @@ impl Blueprint {
     ///
     /// The users are replaced in parts, so that the old and the new ones are not in memory together.
     ///
+    /// `before` runs when nothing of it can fail any more: if it fails, nothing is applied.
+    ///
     /// # Errors
-    /// A system call failed; the old ones stay in force.
-    pub(crate) fn reload(&self, mut config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
+    /// A certificate cannot be used, a system call failed, or `before` did; the old ones stay in force.
+    pub(crate) fn reload(
+        &self,
+        mut config: TurnConfig,
+        handles: &[WorkerHandle],
+        before: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let certificates = self.next_certificates(&config)?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         config.external_users = origins.external_users;
         self.keep_realms(&mut config);
@@ -141,6 +152,10 @@ impl Blueprint {
         let further = RealmUsers::take(&mut config);
         let (next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
         let prepared = self.prepare(next, handles)?;
+        before()?;
+        if let Some((certificates, identity)) = certificates {
+            certificates.replace(identity);
+        }
         origins.take_own(own);
         let (origins, shared) = (&*origins, &self.shared);
         let realm = prepared.next.config.realm.clone();
@@ -151,6 +166,17 @@ impl Blueprint {
         let parts = (0..USER_PARTS).map(part).chain(further.parts((shared, &decoy_seed)));
         self.replace(prepared, parts, handles);
         Ok(())
+    }
+
+    /// Reads the certificates of `config`, if this server has some.
+    fn next_certificates(&self, config: &TurnConfig) -> anyhow::Result<Option<(&Certificates, Arc<TlsIdentity>)>> {
+        let certificates = self.stream_plan.certificates.as_deref();
+        ensure!(
+            certificates.is_some() != config.certificates.is_empty(),
+            "turn: the first certificate and none at all need a restart"
+        );
+        let Some(certificates) = certificates else { return Ok(None) };
+        Ok(Some((certificates, read_certificates(&config.certificates, &config.tls).context("turn")?)))
     }
 
     /// Does everything that can fail before users, secrets and peer rules are replaced.

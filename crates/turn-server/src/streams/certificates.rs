@@ -20,8 +20,6 @@ pub struct CertificateFiles {
 /// The certificates for new handshakes. A connection keeps the one that it started with.
 #[derive(Debug)]
 pub(crate) struct Certificates {
-    files: Vec<CertificateFiles>,
-    rules: TlsRules,
     identity: ArcSwap<TlsIdentity>,
 }
 
@@ -31,17 +29,12 @@ impl Certificates {
     /// # Errors
     /// A file that cannot be read or used; the error names it.
     pub(crate) fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<Self> {
-        let identity = ArcSwap::from_pointee(read(files, rules)?);
-        Ok(Self { files: files.to_vec(), rules: rules.clone(), identity })
+        Ok(Self { identity: ArcSwap::new(read(files, rules)?) })
     }
 
-    /// Reads the files again.
-    ///
-    /// # Errors
-    /// As [`Certificates::read`]; the current certificates stay in use.
-    pub(crate) fn reload(&self) -> anyhow::Result<()> {
-        self.identity.store(Arc::new(read(&self.files, &self.rules)?));
-        Ok(())
+    /// Uses certificates that were [read](read) for new handshakes.
+    pub(crate) fn replace(&self, identity: Arc<TlsIdentity>) {
+        self.identity.store(identity);
     }
 
     pub(super) fn current(&self) -> Guard<Arc<TlsIdentity>> {
@@ -49,9 +42,13 @@ impl Certificates {
     }
 }
 
-fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<TlsIdentity> {
+/// Reads `files`, for connections by `rules`.
+///
+/// # Errors
+/// A file that cannot be read or used; the error names it.
+pub(crate) fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<Arc<TlsIdentity>> {
     let certificates = files.iter().map(read_pair).collect::<anyhow::Result<Vec<_>>>()?;
-    TlsIdentity::new(certificates, rules).context("--cert")
+    TlsIdentity::new(certificates, rules).map(Arc::new).context("--cert")
 }
 
 fn read_pair(files: &CertificateFiles) -> anyhow::Result<TlsCertificate> {

@@ -16,28 +16,28 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use super::openapi::answer_validator;
 use crate::served::Served;
 
-const TOKEN: &str = "a-token-of-some-length";
+pub(super) const TOKEN: &str = "a-token-of-some-length";
 const FEEDS: &str = "/api/v1/market/feeds";
 
-fn simulator() -> sim::Running {
+pub(super) fn simulator() -> sim::Running {
     sim::start(sim::Config { instruments: 2, rate_hz: 200.0, ..sim::Config::default() }).unwrap()
 }
 
-fn symbols(sim: &sim::Running, venue: Venue) -> Vec<String> {
+pub(super) fn symbols(sim: &sim::Running, venue: Venue) -> Vec<String> {
     sim.instruments(venue).into_iter().map(|listed| listed.symbol).collect()
 }
 
-fn url(sim: &sim::Running, venue: Venue) -> String {
+pub(super) fn url(sim: &sim::Running, venue: Venue) -> String {
     format!("ws://{}{}", sim.address(venue), venue.streams_path())
 }
 
 /// A configuration file that can be written again.
-struct Configured {
+pub(super) struct Configured {
     folder: TempDir,
 }
 
 impl Configured {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let token = folder.path().join("token");
         fs::write(&token, TOKEN).unwrap();
@@ -45,11 +45,11 @@ impl Configured {
         Self { folder }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join("truetick.toml")
     }
 
-    fn write(&self, feeds: &[(Venue, &[String], &str)]) {
+    pub(super) fn write(&self, feeds: &[(Venue, &[String], &str)]) {
         let table = |(venue, symbols, url): &(Venue, &[String], &str)| {
             let of = format!("venue = {:?}\nsymbols = {symbols:?}\nurl = {url:?}\nlist_every = \"1s\"\n", venue.name());
             format!("[[market.feeds]]\n{of}")
@@ -60,7 +60,7 @@ impl Configured {
     }
 
     /// A reader sees the whole old file or the whole new one.
-    fn replace(&self, text: &str) {
+    pub(super) fn replace(&self, text: &str) {
         let new = self.folder.path().join("new.toml");
         fs::write(&new, text).unwrap();
         fs::rename(new, self.path()).unwrap();
@@ -70,13 +70,13 @@ impl Configured {
         Served::of(&["--config", self.path().to_str().unwrap(), "market"])
     }
 
-    fn serve(&self) -> Served {
+    pub(super) fn serve(&self) -> Served {
         Served::start(&["--config", self.path().to_str().unwrap()])
     }
 }
 
 /// The status and the answer to a request with a body.
-fn ask(served: &Served, method: &str, path: &str, token: Option<&str>, body: &str) -> (u16, Value) {
+pub(super) fn ask(served: &Served, method: &str, path: &str, token: Option<&str>, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(served.http).unwrap();
     let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{token}", served.http);
@@ -96,7 +96,7 @@ fn is_proved(book: &Value) -> bool {
 }
 
 /// Waits until there are as many books of a venue, all proved.
-fn books(served: &Served, venue: Venue, count: usize) -> Value {
+pub(super) fn books(served: &Served, venue: Venue, count: usize) -> Value {
     let path = "/api/v1/market/ticker";
     let of = |rows: &Value| {
         let rows = rows.as_array().unwrap().iter().filter(|row| row["venue"] == venue.name()).cloned();
@@ -258,15 +258,18 @@ fn sighup_follows_what_the_file_says_now() {
     assert_eq!(served.json(FEEDS).as_array().map(Vec::len), Some(2));
     // The same on request.
     let reload = |token| ask(&served, "POST", "/api/v1/reload", token, "");
-    configured.replace("[http]\nlisten = \"127.0.0.1:1\"\n");
+    configured.write(&[]);
     assert_eq!(reload(Some("wrong")).0, 401);
     let (status, answer) = reload(Some(TOKEN));
     assert!(status == 422 && answer["error"] == "no [[market.feeds]]", "{answer}");
     configured.write(&[(Venue::Kraken, &kraken.0[1..], &kraken.1)]);
-    fs::write(configured.path(), fs::read_to_string(configured.path()).unwrap() + "[turn]\nlifetime_s = 900\n")
-        .unwrap();
-    let (status, answer) = reload(Some(TOKEN));
-    assert_eq!((status, answer), (200, json!({ "reloaded": true, "restart_needed_for": ["turn.lifetime_s"] })));
+    let feeds = fs::read_to_string(configured.path()).unwrap();
+    configured.replace(&format!("{feeds}[turn]\nlifetime_s = 900\n"));
+    let refused = json!({ "error": "a restart is needed for turn.lifetime_s" });
+    assert_eq!(reload(Some(TOKEN)), (422, refused), "`market` has no TURN server");
+    books(&served, Venue::Okx, 1);
+    configured.replace(&feeds);
+    assert_eq!(reload(Some(TOKEN)), (200, json!({ "reloaded": true })));
     books(&served, Venue::Okx, 0);
     books(&served, Venue::Kraken, 1);
 }

@@ -116,11 +116,11 @@ fn a_reload_replaces_all_certificates_or_none() {
     let (_, after) = two(&certificates);
     let key = std::fs::read(&files[1].key).unwrap();
     std::fs::write(&files[1].key, "no key").unwrap();
-    let message = format!("{:#}", running.reload_certificates().unwrap_err());
+    let message = format!("{:#}", running.reload(config.clone()).unwrap_err());
     assert!(message.contains("second-key.pem"), "{message}");
     assert_eq!(shown(), before, "the first one is new, and is not used either");
     std::fs::write(&files[1].key, key).unwrap();
-    running.reload_certificates().unwrap();
+    running.reload(config.clone()).unwrap();
     assert_eq!(shown(), after);
     running.stop();
 }

@@ -178,13 +178,13 @@ fn a_renewed_certificate_is_for_new_handshakes_and_old_connections_live_on() {
     };
     let renewed = certificates.renew();
     assert_ne!(shown_to(&old), renewed);
-    running.reload_certificates().unwrap();
+    running.reload(config.clone()).unwrap();
     let new = StreamClient::new(connect_tls(addr, &client).unwrap());
     assert_eq!(shown_to(&new), renewed);
     assert_eq!(old.refresh(600), 0, "the old connection and its allocation live on");
     // An unusable one changes nothing, and the error names it.
     std::fs::write(certificates.key(), "no key").unwrap();
-    let message = format!("{:#}", running.reload_certificates().unwrap_err());
+    let message = format!("{:#}", running.reload(config.clone()).unwrap_err());
     assert!(message.contains("key.pem") && message.contains("private key"), "{message}");
     let new = StreamClient::new(connect_tls(addr, &client).unwrap());
     assert_eq!(shown_to(&new), renewed);

@@ -1,0 +1,61 @@
+//! What a reload of `[turn]` applies, and what needs a restart.
+
+use anyhow::ensure;
+use turn_server::TurnConfig;
+
+use crate::config::Config;
+use crate::reload;
+
+/// Keys of `[turn]` that a reload applies; the others need a restart.
+const KEYS: &[&str] = &[
+    "user",
+    "user_file",
+    "auth_secret_file",
+    "nonce_key_file",
+    "allow_peer",
+    "deny_peer",
+    "allow_own_host",
+    "nat64_prefix",
+    "drain_timeout_s",
+    "lifetime_s",
+    "lifetime_max_s",
+    "nonce_lifetime_s",
+    "strict_expiry",
+    "strict_permissions",
+    "kick_removed_users",
+    "password_algorithms",
+    "rfc5766_channel_numbers",
+    "hairpin",
+    "icmp_indications",
+    "software",
+    "fingerprint_always",
+    "quotas.permissions_per_allocation",
+    "quotas.channels_per_allocation",
+];
+
+/// Keys that a reload applies while there is a certificate, before and after.
+const KEYS_OF_CERTIFICATES: &[&str] = &["cert", "key", "tls_version_min", "tls_ciphers"];
+
+/// Rejects a change from the configuration of the start that needs a restart. `is_reloaded` names keys outside of `[turn]`
+/// that a reload applies.
+///
+/// # Errors
+/// The keys that need a restart.
+pub(crate) fn check(
+    started: &Config,
+    next: &Config,
+    (turn, realm): (&TurnConfig, &str),
+    is_reloaded: impl Fn(&str) -> bool,
+) -> anyhow::Result<()> {
+    ensure!(turn.realm == realm, "a restart is needed for turn.realm: the keys of users depend on it");
+    let (realms, realms_started) = (&next.turn.realms, &started.turn.realms);
+    let has_same_realms = realms.len() == realms_started.len()
+        && realms.iter().zip(realms_started).all(|(is, was)| is.differs_in_credentials_only(was));
+    let has_certificates = !started.turn.cert.is_empty() && !next.turn.cert.is_empty();
+    reload::refuse_restart_keys(started, next, |key| match key.strip_prefix("turn.") {
+        Some("realms") => has_same_realms,
+        Some(key) if KEYS_OF_CERTIFICATES.contains(&key) => has_certificates,
+        Some(key) => KEYS.contains(&key),
+        None => is_reloaded(key),
+    })
+}
