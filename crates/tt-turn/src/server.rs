@@ -44,7 +44,7 @@ use crate::output::{Output, WorkerId};
 use crate::permission::Permissions;
 use crate::policy::Rule;
 use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays, Reservations};
-use crate::shared::{Charge, Shared};
+use crate::shared::{Charge, Shared, View};
 use crate::wire::MAGIC_COOKIE;
 use clock::WallClock;
 use origins::Origins;
@@ -60,7 +60,7 @@ pub struct Server {
     config: Config,
     capacity: Capacity,
     worker: WorkerId,
-    shared: Arc<Shared>,
+    shared: View,
     counters: Counters,
     policy_hits: Box<[u64]>,
     credentials: RealmCredentials,
@@ -123,7 +123,7 @@ impl Server {
             config,
             capacity,
             worker,
-            shared,
+            shared: View::new(shared),
         }
     }
 

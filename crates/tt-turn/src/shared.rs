@@ -4,33 +4,31 @@ mod accounts;
 mod budget;
 mod charge;
 mod debts;
+mod limits;
 mod meter;
 mod rate;
 mod realms;
 pub(crate) mod registry;
+mod view;
 
 pub(crate) use accounts::Pool;
 pub use accounts::Pools;
 pub use budget::Budget;
 pub(crate) use charge::Charge;
+pub use limits::Limits;
 pub(crate) use meter::Meter;
 pub use realms::RealmQuotas;
+pub(crate) use view::View;
 
-use core::net::{IpAddr, SocketAddr};
+use alloc::sync::Arc;
+use core::net::SocketAddr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use tt_model::Nanos;
-
-use crate::drop_reason::DropReason;
 use crate::flow::{FlowKey, bits_v6, canonical};
 use crate::output::WorkerId;
 use crate::realm::RealmId;
-use crate::rejection::RejectReason;
 use crate::relay::RelayId;
-use crate::slab::NO_INDEX;
-use accounts::{Accounts, Share, Shortage};
-use budget::{Budgets, ExcessBudget, source_key};
-use meter::{Meters, wire_len};
+use accounts::Accounts;
 use realms::Realms;
 use registry::{Adjusted, Registry, fold};
 
@@ -141,7 +139,8 @@ pub(crate) enum TokenClaim {
 /// State that all workers of one server share, in an `Arc`.
 #[derive(Debug)]
 pub struct Shared {
-    quotas: Quotas,
+    /// The limits of the start.
+    limits: Arc<Limits>,
     seed: u64,
     draining: AtomicBool,
     memory_full: AtomicBool,
@@ -151,11 +150,6 @@ pub struct Shared {
     relayed: Registry,
     /// Open and claimed reservation tokens.
     tokens: Registry,
-    meters: Meters,
-    allocation_rates: Budgets,
-    error_excess: ExcessBudget,
-    binding_replies: Budgets,
-    token_guesses: Budgets,
 }
 
 impl Shared {
@@ -175,33 +169,26 @@ impl Shared {
     /// As [`Shared::with_pools`], with limits of the realms after the default one.
     #[must_use]
     pub fn with_realms((quotas, realms): (Quotas, &[RealmQuotas]), allocations: u32, pools: Pools, seed: u64) -> Self {
-        let all_realms = || core::iter::once(RealmQuotas::of_default(&quotas)).chain(realms.iter().copied());
-        let pools = Pools { allocations: pools.allocations.min(quotas.allocations_total), ..pools };
         // A user with an account holds a port at least.
         let users = if pools.ports == u32::MAX { allocations.saturating_mul(2) } else { pools.ports };
         Self {
-            quotas,
+            limits: Arc::new(Limits::new(quotas, realms, users)),
             seed,
             draining: AtomicBool::new(false),
             memory_full: AtomicBool::new(false),
-            accounts: Accounts::new(users, pools, Share::new(quotas.user_share_percent)),
+            accounts: Accounts::new(users, pools),
             flows: Registry::new(allocations),
             // An allocation has one of each family at most.
             relayed: Registry::new(allocations.saturating_mul(2)),
             tokens: Registry::new(allocations.div_ceil(2)),
-            realms: Realms::new(all_realms(), users),
-            meters: Meters::new(&quotas, all_realms(), users),
-            allocation_rates: Budgets::new(quotas.user_allocation_rate),
-            error_excess: ExcessBudget::new(quotas.error_excess, quotas.error_excess_per_source),
-            binding_replies: Budgets::new(quotas.binding_replies),
-            token_guesses: Budgets::new(quotas.token_guesses),
+            realms: Realms::new(users),
         }
     }
 
-    /// Returns the limits.
+    /// Returns the limits of the start, which servers have until [`Server::replace_limits`](crate::Server::replace_limits).
     #[must_use]
-    pub fn quotas(&self) -> &Quotas {
-        &self.quotas
+    pub fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.limits)
     }
 
     /// Returns the number of live allocations and reserved ports over all workers.
@@ -264,130 +251,9 @@ impl Shared {
         self.seed
     }
 
-    /// Takes the units of `charge` for a user, all or none, and returns the user's account. A user's first account
-    /// starts with empty traffic buckets and the debt of the one before, so that a user gains nothing by ending and making
-    /// allocations.
-    ///
-    /// # Errors
-    /// The quota or pool that is used up.
-    pub(crate) fn charge(
-        &self,
-        now: Nanos,
-        (realm, user): (RealmId, u64),
-        charge: Charge,
-    ) -> Result<u32, RejectReason> {
-        let references = charge.references();
-        let opened = self.accounts.open(user, references, |place| {
-            self.realms.assign(place, realm);
-            self.meters.begin(place, user, now);
-        });
-        let account = opened.ok_or(RejectReason::Allocations)?;
-        let parts = charge.parts();
-        for (index, (pool, units)) in parts.into_iter().enumerate() {
-            if let Err(reason) = self.take(account, pool, units) {
-                parts[..index].iter().for_each(|(pool, units)| self.give(account, *pool, *units));
-                self.close(user, references);
-                return Err(reason);
-            }
-        }
-        Ok(account)
-    }
-
-    /// Returns the units of `charge`.
-    pub(crate) fn refund(&self, user: u64, charge: Charge) {
-        let Some(account) = self.accounts.place(user) else { return };
-        for (pool, units) in charge.parts() {
-            self.give(account, pool, units);
-        }
-        self.close(user, charge.references());
-    }
-
-    /// Removes references from the account of a user. What the user owes outlives the account.
-    fn close(&self, user: u64, references: u32) {
-        self.accounts.close(user, references, |place| self.meters.end(place, user));
-    }
-
-    /// Takes units of a pool for an account.
-    ///
-    /// # Errors
-    /// The quota or pool that is used up.
-    pub(crate) fn take(&self, account: u32, pool: Pool, units: u32) -> Result<(), RejectReason> {
-        if units == 0 {
-            return Ok(());
-        }
-        let is_allocation = pool == Pool::Allocations;
-        let most = if is_allocation { self.realms.allocations_per_user(account) } else { u32::MAX };
-        self.take_from_pool(account, pool, units, most)?;
-        if is_allocation && !self.realms.take(account, units) {
-            self.accounts.give(account, pool, units);
-            return Err(RejectReason::RealmQuota);
-        }
-        Ok(())
-    }
-
-    fn take_from_pool(&self, account: u32, pool: Pool, units: u32, most: u32) -> Result<(), RejectReason> {
-        self.accounts.take(account, pool, units, most).map_err(|shortage| match (pool, shortage) {
-            (_, Shortage::Quota) => RejectReason::UserQuota,
-            (Pool::Allocations, Shortage::Empty) if self.is_total_reached(units) => RejectReason::TotalQuota,
-            (Pool::Allocations, Shortage::Empty) => RejectReason::Allocations,
-            (Pool::Allocations, Shortage::Share) => RejectReason::AllocationsShare,
-            (Pool::Ports, Shortage::Empty) => RejectReason::RelayPool,
-            (Pool::Ports, Shortage::Share) => RejectReason::PortsShare,
-            (Pool::Reservations, Shortage::Empty) => RejectReason::Reservations,
-            (Pool::Reservations, Shortage::Share) => RejectReason::ReservationsShare,
-            (Pool::Permissions, Shortage::Empty) => RejectReason::Permissions,
-            (Pool::Permissions, Shortage::Share) => RejectReason::PermissionsShare,
-            (Pool::Channels, Shortage::Empty) => RejectReason::Channels,
-            (Pool::Channels, Shortage::Share) => RejectReason::ChannelsShare,
-        })
-    }
-
-    /// Returns units of a pool from an account.
-    pub(crate) fn give(&self, account: u32, pool: Pool, units: u32) {
-        if units > 0 {
-            self.accounts.give(account, pool, units);
-            if pool == Pool::Allocations {
-                self.realms.give(account, units);
-            }
-        }
-    }
-
-    fn is_total_reached(&self, units: u32) -> bool {
-        self.allocations().checked_add(units).is_none_or(|more| more > self.quotas.allocations_total)
-    }
-
-    /// Takes one allocation from the rate of a user.
-    pub(crate) fn spend_allocation(&self, now: Nanos, user: u64) -> bool {
-        self.allocation_rates.spend(now, fold(&[user], self.seed), 1)
-    }
-
     /// Returns the account of a user who holds something.
     pub(crate) fn account(&self, user: u64) -> Option<u32> {
         self.accounts.place(user)
-    }
-
-    /// Returns the meter of a new allocation of an account, for a client at `source`.
-    pub(crate) fn meter(&self, account: u32, source: IpAddr, now: Nanos) -> Meter {
-        self.meters.meter((self.realms.of(account), account), self.source_key(source), now)
-    }
-
-    /// Takes a datagram to `to`, with `len` bytes after its UDP header, from the quotas of the meter's allocation, of
-    /// its user and of the process; from all or from none.
-    ///
-    /// # Errors
-    /// The quota that is used up.
-    #[inline]
-    pub(crate) fn spend_traffic(
-        &self,
-        meter: &mut Meter,
-        now: Nanos,
-        to: SocketAddr,
-        len: usize,
-    ) -> Result<(), DropReason> {
-        match meter.user {
-            NO_INDEX => Ok(()),
-            _ => self.meters.spend(meter, now, wire_len(to.ip(), len)),
-        }
     }
 
     /// Publishes that `worker` owns the flow; returns `false` if the table is full.
@@ -452,31 +318,6 @@ impl Shared {
     #[inline]
     pub(crate) fn relay_end(&self, addr: SocketAddr) -> Option<RelayEnd> {
         self.relayed.get(self.addr_key(addr)).map(RelayEnd::of_bits)
-    }
-
-    /// Takes an error response of `len` bytes to a request of `request_len` bytes from the budgets of unproven sources.
-    /// Only what exceeds three times the request counts.
-    #[inline]
-    pub(crate) fn spend_error_reply(&self, now: Nanos, source: IpAddr, len: usize, request_len: usize) -> bool {
-        match len.saturating_sub(AMPLIFICATION_FREE * request_len) {
-            0 => true,
-            excess => self.error_excess.spend(now, self.source_key(source), excess as u64),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn spend_binding_reply(&self, now: Nanos, source: IpAddr) -> bool {
-        self.binding_replies.is_unlimited() || self.binding_replies.spend(now, self.source_key(source), 1)
-    }
-
-    /// Takes one response to a wrong reservation token from the user's budget.
-    pub(crate) fn spend_token_guess(&self, now: Nanos, user: u64) -> bool {
-        self.token_guesses.spend(now, fold(&[user], self.seed), 1)
-    }
-
-    #[inline]
-    fn source_key(&self, source: IpAddr) -> u64 {
-        source_key(source, self.quotas.ipv6_prefix_bits, self.seed)
     }
 
     fn flow_key(&self, flow: &FlowKey) -> u64 {

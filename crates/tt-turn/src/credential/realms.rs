@@ -30,6 +30,14 @@ impl RealmCredentials {
         Self { default: of(RealmId::DEFAULT), further: (0..further).map(|index| of(RealmId::further(index))).collect() }
     }
 
+    /// Adds realms up to `further` ones beyond the default one.
+    pub(crate) fn extend(&mut self, secrets: &Secrets, further: usize, names_seed: u64, names_kept: u32) {
+        let names_kept = names_kept / (further as u32 + 1);
+        let new = self.further.len()..further;
+        let of = |index| Credentials::new(secrets, RealmId::further(index), names_seed, names_kept);
+        self.further.extend(new.map(of));
+    }
+
     #[inline]
     pub(crate) fn of(&self, realm: RealmId) -> &Credentials {
         realm.index().and_then(|index| self.further.get(index)).unwrap_or(&self.default)

@@ -9,14 +9,16 @@ use tt_model::{FiveTuple, IpFamily, Nanos};
 use super::Server;
 use crate::bans::Bans;
 use crate::config::Config;
+use crate::credential::Secrets;
 use crate::event::{AllocationEvent, EndReason, RejectedRequest};
 use crate::flow::canonical;
 use crate::policy::PeerPolicy;
-use crate::realm::RealmId;
+use crate::realm::{REALMS_MAX, RealmConfig, RealmId};
 use crate::relay::RelayId;
+use crate::shared::Limits;
 
 impl Server {
-    /// Replaces the configuration, but for `realm`, `realms`, `peer_policy`, `peer_lists` and `dont_fragment`, which stay. Replace the
+    /// Replaces the configuration, but for `realm`, `realms` (see [`Server::replace_realms`]), `peer_policy`, `peer_lists` and `dont_fragment`, which stay. Replace the
     /// secrets next: nonces and the end of removed users follow the configuration from then on.
     ///
     /// Allocations stay with the lifetimes that they have; a refresh takes the new ones.
@@ -32,10 +34,32 @@ impl Server {
         };
     }
 
+    /// Replaces the realms after the default one: those of before keep their place and their name and get the origins and
+    /// listeners of `realms`, and those that follow are new. Replace the limits first, and the secrets next; `secrets` are
+    /// those in force. Allocates memory.
+    pub fn replace_realms(&mut self, realms: &[RealmConfig], secrets: &Secrets) {
+        for (index, realm) in realms.iter().take(REALMS_MAX).enumerate() {
+            match self.config.realms.get_mut(index) {
+                Some(known) => *known = RealmConfig { name: core::mem::take(&mut known.name), ..realm.clone() },
+                None => self.config.realms.push(realm.clone()),
+            }
+        }
+        let further = self.config.realms.len();
+        self.credentials.extend(secrets, further, self.shared.seed(), self.capacity.allocations);
+    }
+
     /// Sets the permissions and the channels of one allocation. An allocation that has more keeps them.
     pub fn set_allocation_caps(&mut self, permissions: u32, channels: u32) {
         self.capacity.permissions_per_allocation = permissions;
         self.capacity.channels_per_allocation = channels;
+    }
+
+    /// Goes by `limits` from here on, which must be of this server's [`Shared`](crate::shared::Shared). Allocations,
+    /// permissions and channels beyond a new limit stay.
+    ///
+    /// Returns the limits before, for a thread that has time to free them.
+    pub fn replace_limits(&mut self, limits: Arc<Limits>) -> Arc<Limits> {
+        self.shared.replace_limits(limits)
     }
 
     /// Replaces the peer policy. Walks the permissions, and allocates memory.

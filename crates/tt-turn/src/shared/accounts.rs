@@ -105,6 +105,17 @@ impl Share {
     }
 }
 
+/// What limits one account of a pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    /// Units that the account may hold.
+    pub(crate) most: u32,
+    /// Units that all accounts together may hold, if the pool has more.
+    pub(crate) total: u32,
+    /// What one account leaves to others.
+    pub(crate) share: Share,
+}
+
 /// Units in use of one pool.
 #[derive(Debug)]
 struct Fill {
@@ -121,18 +132,16 @@ pub(crate) struct Accounts {
     taken: Box<[AtomicU64]>,
     held: Box<[[AtomicU32; POOLS]]>,
     fills: [Fill; POOLS],
-    share: Share,
 }
 
 impl Accounts {
     /// Creates room for `users` who hold something at the same time.
-    pub(crate) fn new(users: u32, pools: Pools, share: Share) -> Self {
+    pub(crate) fn new(users: u32, pools: Pools) -> Self {
         Self {
             places: Registry::new(users),
             taken: (0..users.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)).collect(),
             held: (0..users).map(|_| [const { AtomicU32::new(0) }; POOLS]).collect(),
             fills: pools.sizes().map(|size| Fill { size, used: AtomicU32::new(0) }),
-            share,
         }
     }
 
@@ -176,25 +185,26 @@ impl Accounts {
         });
     }
 
-    /// Takes `units` of `pool` for the account at `place`, all or none; the account may hold `most`.
+    /// Takes `units` of `pool` within `bound` for the account at `place`, all or none.
     ///
     /// # Errors
-    /// The pool is empty, or the user has its share or `most`.
-    pub(crate) fn take(&self, place: u32, pool: Pool, units: u32, most: u32) -> Result<(), Shortage> {
+    /// The pool is empty, or the user has its share or the most.
+    pub(crate) fn take(&self, place: u32, pool: Pool, units: u32, bound: Bound) -> Result<(), Shortage> {
         let fill = &self.fills[pool as usize];
+        let size = fill.size.min(bound.total);
         let Some(held) = self.held.get(place as usize).map(|held| &held[pool as usize]) else {
             return Err(Shortage::Empty);
         };
         // First, so that another worker sees it.
         let before = held.fetch_add(units, Ordering::Relaxed);
-        let is_at_quota = before.checked_add(units).is_none_or(|more| more > most);
+        let is_at_quota = before.checked_add(units).is_none_or(|more| more > bound.most);
         let mut shortage = Shortage::Empty;
         let taken = fill.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            let free = fill.size.saturating_sub(used);
+            let free = size.saturating_sub(used);
             shortage = match units {
                 units if units > free => Shortage::Empty,
                 _ if is_at_quota => Shortage::Quota,
-                _ if !self.share.allows(before, units, free, fill.size) => Shortage::Share,
+                _ if !bound.share.allows(before, units, free, size) => Shortage::Share,
                 _ => return Some(used + units),
             };
             None

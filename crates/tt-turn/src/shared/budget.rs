@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use core::net::IpAddr;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use tt_model::Nanos;
 
@@ -47,6 +47,13 @@ impl Budgets {
         Self { buckets: (0..buckets).map(|_| AtomicU64::new(0)).collect(), rate: budget.rate() }
     }
 
+    /// Returns the budget of `next`, with what was taken from this one.
+    pub(crate) fn succeeded_by(&self, next: Budget) -> Self {
+        let next = Self::new(next);
+        copy(&self.buckets, &next.buckets);
+        next
+    }
+
     /// Returns whether every response passes, so that no key needs to be hashed.
     #[inline]
     pub(crate) fn is_unlimited(&self) -> bool {
@@ -79,11 +86,24 @@ impl ExcessBudget {
         }
     }
 
+    /// As [`Budgets::succeeded_by`].
+    pub(crate) fn succeeded_by(&self, total: Budget, per_source: Budget) -> Self {
+        let total_full_at = AtomicU64::new(self.total_full_at.load(Ordering::Relaxed));
+        Self { total_full_at, sources: self.sources.succeeded_by(per_source), ..Self::new(total, per_source) }
+    }
+
     /// Takes `bytes` from the total, or from the budget of a source by its hashed key; returns `false` if neither has
     /// them.
     pub(crate) fn spend(&self, now: Nanos, key: u64, bytes: u64) -> bool {
         let Some(total) = self.total else { return true };
         total.spend(&self.total_full_at, now, bytes) || self.sources.spend(now, key, bytes)
+    }
+}
+
+/// Copies buckets, if there are as many.
+fn copy(from: &[AtomicU64], to: &[AtomicU64]) {
+    if from.len() == to.len() {
+        from.iter().zip(to).for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
     }
 }
 

@@ -50,6 +50,21 @@ impl Debts {
         Self((0..sets).map(|_| Set::default()).collect())
     }
 
+    /// Copies what is owed to others with as much room.
+    pub(super) fn copy_to(&self, next: &Self) {
+        if self.0.len() != next.0.len() {
+            return;
+        }
+        for (from, to) in self.0.iter().zip(&next.0) {
+            from.locked(|debts| {
+                for (from, to) in debts.iter().zip(&to.debts) {
+                    to.user.store(from.user.load(Ordering::Relaxed), Ordering::Relaxed);
+                    to.full_at.store(from.full_at.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
+            });
+        }
+    }
+
     fn set(&self, user: u64) -> Option<&Set> {
         self.0.get((user >> 32) as usize & self.0.len().wrapping_sub(1))
     }

@@ -12,7 +12,6 @@ use super::rate::Rate;
 use super::realms::RealmQuotas;
 use crate::drop_reason::DropReason;
 use crate::realm::RealmId;
-use crate::slab::NO_INDEX;
 
 /// Depth of a bucket: one second's worth.
 const DEPTH_NS: u64 = Nanos::PER_SECOND;
@@ -40,9 +39,9 @@ const _: () = assert!(SOURCE_BUCKETS <= 1 << 16, "Meter::source is the number of
 /// An allocation's part in the traffic quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meter {
-    /// The user's index in the meters, or [`NO_INDEX`] if nothing limits traffic.
-    pub(super) user: u32,
-    /// The bucket of the client's address.
+    /// The user's index in the meters.
+    user: u32,
+    /// The bucket of the client's address, if sources are limited.
     source: u16,
     realm: RealmId,
     /// When the allocation's own bucket is full.
@@ -71,6 +70,14 @@ struct RealmRates {
     user_bytes: Rate,
     user_packets: Rate,
     allocation_bytes: Rate,
+}
+
+impl Meter {
+    /// Returns the meter of a new allocation of an account, for a client whose address has the hashed key `source`. The
+    /// allocation's bucket is empty.
+    pub(super) fn new((realm, account): (RealmId, u32), source: u64, now: Nanos) -> Self {
+        Self { user: account, source: (source % SOURCE_BUCKETS as u64) as u16, realm, full_at: empty_at(now) }
+    }
 }
 
 impl RealmRates {
@@ -132,11 +139,28 @@ impl Meters {
         }
     }
 
-    /// Returns the meter of a new allocation of an account, for a client whose address has the hashed key `source`. The
-    /// allocation's bucket is empty.
-    pub(crate) fn meter(&self, (realm, account): (RealmId, u32), source: u64, now: Nanos) -> Meter {
-        let user = if self.users.is_empty() { NO_INDEX } else { account };
-        Meter { user, source: (source % self.sources.len() as u64) as u16, realm, full_at: empty_at(now) }
+    /// Takes over what users, sources and the process have taken by the quotas before.
+    pub(crate) fn continue_from(&self, before: &Self) {
+        let copy = |from: &AtomicU64, to: &AtomicU64| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (from, to) in before.users.iter().zip(&self.users) {
+            copy(&from.bytes, &to.bytes);
+            copy(&from.packets, &to.packets);
+            copy(&from.little, &to.little);
+        }
+        if before.sources.len() == self.sources.len() {
+            for (from, to) in before.sources.iter().zip(&self.sources) {
+                copy(&from.bytes, &to.bytes);
+                copy(&from.packets, &to.packets);
+            }
+        }
+        copy(&before.total, &self.total);
+        before.debts.copy_to(&self.debts);
+    }
+
+    /// Returns whether nothing limits traffic.
+    #[inline]
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.users.is_empty()
     }
 
     /// Begins a new account of `key`: its buckets are empty, and the bytes that its user still owes are owed.
@@ -163,7 +187,9 @@ impl Meters {
     #[inline(never)]
     pub(crate) fn spend(&self, meter: &mut Meter, now: Nanos, bytes: usize) -> Result<(), DropReason> {
         let users = self.users.get(meter.user as usize);
-        let Some((user, source)) = users.zip(self.sources.get(meter.source as usize)) else { return Ok(()) };
+        // Without limits of sources there is one bucket.
+        let source = self.sources.get(meter.source as usize).or(self.sources.first());
+        let Some((user, source)) = users.zip(source) else { return Ok(()) };
         let Some(rates) = self.realms.get(usize::from(meter.realm.0)) else { return Ok(()) };
         let bytes = bytes as u64;
         let later = rates.allocation_bytes.take_or_owe(meter.full_at.0, now, bytes);
@@ -219,7 +245,6 @@ mod tests {
     use crate::drop_reason::DropReason;
     use crate::realm::RealmId;
     use crate::shared::Quotas;
-    use crate::slab::NO_INDEX;
     use tt_model::Nanos;
 
     const START_S: u64 = 1_000;
@@ -236,12 +261,12 @@ mod tests {
         meters_of(&Quotas { bytes_per_second_per_user, ..Quotas::default() }, users)
     }
 
-    fn meter(meters: &Meters, account: u32) -> Meter {
-        Meter { full_at: Nanos(0), ..meters.meter((RealmId::DEFAULT, account), 0, Nanos(0)) }
+    fn meter(account: u32) -> Meter {
+        Meter { full_at: Nanos(0), ..Meter::new((RealmId::DEFAULT, account), 0, Nanos(0)) }
     }
 
     fn spend(meters: &Meters, account: u32, now: Nanos, bytes: usize) -> bool {
-        meters.spend(&mut meter(meters, account), now, bytes).is_ok()
+        meters.spend(&mut meter(account), now, bytes).is_ok()
     }
 
     #[test]
@@ -277,8 +302,7 @@ mod tests {
 
     #[test]
     fn without_limits_there_are_no_buckets() {
-        assert_eq!(meters(u64::MAX, 70).meter((RealmId::DEFAULT, 1), 0, at_ms(0)).user, NO_INDEX);
-        assert_eq!(meters(1, 70).meter((RealmId::DEFAULT, 1), 0, at_ms(0)).user, 1);
+        assert!(meters(u64::MAX, 70).is_unlimited() && !meters(1, 70).is_unlimited());
     }
 
     #[test]
@@ -294,7 +318,7 @@ mod tests {
         let meters = meters_of(&quotas, 2);
         (0..2).for_each(|account| meters.begin(account, 7, at_ms(0)));
         let (one, two, now) = (0, 1, at_ms(1_000));
-        let mut allocations = [0, 0, 0, 1, 1].map(|account| meter(&meters, account));
+        let mut allocations = [0, 0, 0, 1, 1].map(|account| meter(account));
         let mut of = |account, allocation: usize, bytes| {
             assert_eq!(allocations[allocation].user, account);
             meters.spend(&mut allocations[allocation], now, bytes)
@@ -340,7 +364,7 @@ mod tests {
             assert!((18_000_000..=19_100_000).contains(&carried), "{heavy}: {carried}");
         }
         let meters = meters_of(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 2);
-        let mut of = meter(&meters, 0);
+        let mut of = meter(0);
         let refused = (0..2_000).find_map(|_| meters.spend(&mut of, at_ms(0), 1_000).err());
         assert_eq!(refused, Some(DropReason::TotalShare));
     }
@@ -354,8 +378,8 @@ mod tests {
             ..Quotas::default()
         };
         let meters = meters_of(&quotas, 4);
-        let [mut one, mut same, mut other] = [(0, 7), (1, 7), (2, 8)]
-            .map(|(account, source)| meters.meter((RealmId::DEFAULT, account), source, Nanos(0)));
+        let [mut one, mut same, mut other] =
+            [(0, 7), (1, 7), (2, 8)].map(|(account, source)| Meter::new((RealmId::DEFAULT, account), source, Nanos(0)));
         let now = at_ms(1_000);
         assert_eq!(meters.spend(&mut one, now, 900), Ok(()));
         assert_eq!(meters.spend(&mut same, now, 101), Err(DropReason::SourceBandwidth), "two users of one source");
@@ -378,7 +402,7 @@ mod tests {
         (0..3).for_each(|account| meters.begin(account, 7, at_ms(0)));
         let passed = |account: u16, allocations: usize, bytes| {
             let now = at_ms(10_000 * (u64::from(account) + 1) + bytes as u64);
-            let of = |_| Meter { full_at: Nanos(0), ..meters.meter((RealmId(account), account.into()), 0, Nanos(0)) };
+            let of = |_| Meter { full_at: Nanos(0), ..Meter::new((RealmId(account), account.into()), 0, Nanos(0)) };
             let mut all: std::vec::Vec<_> = (0..allocations).map(of).collect();
             let mut sent = 0;
             let reason = (0..10_000).find_map(|step| {
@@ -394,7 +418,7 @@ mod tests {
         let meters = Meters::new(&Quotas::default(), realms.into_iter(), 3);
         let spend = |account: u16, bytes| {
             meters.begin(account.into(), 7, at_ms(0));
-            let of = || Meter { full_at: Nanos(0), ..meters.meter((RealmId(account), account.into()), 0, Nanos(0)) };
+            let of = || Meter { full_at: Nanos(0), ..Meter::new((RealmId(account), account.into()), 0, Nanos(0)) };
             let mut sent = 0;
             let reason = (0..100).find_map(|_| {
                 let result = meters.spend(&mut of(), at_ms(1_000), bytes).err();

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::Quotas;
-use crate::realm::RealmId;
+use crate::realm::{REALMS_MAX, RealmId};
 
 /// Limits of one realm, over all workers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,26 +47,18 @@ impl RealmQuotas {
     }
 }
 
-/// One realm.
-#[derive(Debug)]
-struct Realm {
-    quotas: RealmQuotas,
-    /// Allocations and reserved ports.
-    used: AtomicU32,
-}
-
-/// All realms by [`RealmId`], and the realm of each account.
+/// Allocations and reserved ports in use of each realm, by [`RealmId`], and the realm of each account.
 #[derive(Debug)]
 pub(super) struct Realms {
-    realms: Box<[Realm]>,
+    used: Box<[AtomicU32]>,
     of_accounts: Box<[AtomicU16]>,
 }
 
 impl Realms {
-    /// Creates the realms of `quotas` for this number of accounts.
-    pub(super) fn new(quotas: impl Iterator<Item = RealmQuotas>, accounts: u32) -> Self {
+    /// Creates room for the most realms, and for this number of accounts.
+    pub(super) fn new(accounts: u32) -> Self {
         Self {
-            realms: quotas.map(|quotas| Realm { quotas, used: AtomicU32::new(0) }).collect(),
+            used: (0..=REALMS_MAX).map(|_| AtomicU32::new(0)).collect(),
             of_accounts: (0..accounts).map(|_| AtomicU16::new(0)).collect(),
         }
     }
@@ -83,31 +75,26 @@ impl Realms {
         RealmId(self.of_accounts.get(account as usize).map_or(0, |of| of.load(Ordering::Relaxed)))
     }
 
-    fn realm(&self, account: u32) -> Option<&Realm> {
-        self.realms.get(usize::from(self.of(account).0))
+    fn used_by(&self, account: u32) -> Option<&AtomicU32> {
+        self.used.get(usize::from(self.of(account).0))
     }
 
-    /// Returns the allocations that the user of an account may have.
-    pub(super) fn allocations_per_user(&self, account: u32) -> u32 {
-        self.realm(account).map_or(u32::MAX, |realm| realm.quotas.allocations_per_user)
-    }
-
-    /// Takes `units` for an account from its realm, all or none.
-    pub(super) fn take(&self, account: u32, units: u32) -> bool {
-        let Some(Realm { quotas, used }) = self.realm(account) else { return false };
-        let more = |used: u32| used.checked_add(units).filter(|more| *more <= quotas.allocations);
+    /// Takes `units` for an account from its realm, which may have `most`; all or none.
+    pub(super) fn take(&self, account: u32, units: u32, most: u32) -> bool {
+        let Some(used) = self.used_by(account) else { return false };
+        let more = |used: u32| used.checked_add(units).filter(|more| *more <= most);
         used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// Returns `units` of an account to its realm.
     pub(super) fn give(&self, account: u32, units: u32) {
-        if let Some(realm) = self.realm(account) {
-            realm.used.fetch_sub(units, Ordering::Relaxed);
+        if let Some(used) = self.used_by(account) {
+            used.fetch_sub(units, Ordering::Relaxed);
         }
     }
 
     /// Returns the allocations and reserved ports of a realm.
     pub(super) fn used(&self, realm: RealmId) -> u32 {
-        self.realms.get(usize::from(realm.0)).map_or(0, |realm| realm.used.load(Ordering::Relaxed))
+        self.used.get(usize::from(realm.0)).map_or(0, |used| used.load(Ordering::Relaxed))
     }
 }

@@ -148,3 +148,27 @@ fn removed_users_lose_the_allocations_of_their_realm() {
     assert_eq!(ask(&mut world, "192.0.2.1:2", A, REFRESH), 401);
     assert_eq!(ask(&mut world, "192.0.2.1:3", B, REFRESH), 0);
 }
+
+#[test]
+fn a_realm_is_added_and_another_loses_its_origin_while_allocations_live() {
+    const NEW: &str = "new.example";
+    let (mut world, shared) = start(config(), secrets(|_| true));
+    assert_eq!(ask(&mut world, CLIENT, A, ALLOCATE), 0);
+    assert_eq!(ask(&mut world, "192.0.2.9:1", NEW, ALLOCATE), 401);
+    let limits = shared.limits().succeeded_by(world::quotas(), &[quotas()[0], quotas()[1], quotas()[0]]);
+    world.server.replace_limits(limits);
+    let mut realms = config().realms;
+    realms[1].origins.clear();
+    let origins = vec![format!("https://{NEW}")];
+    realms.push(RealmConfig { name: NEW.into(), origins, listeners: Vec::new() });
+    let mut next = secrets(|_| true);
+    world.server.replace_realms(&realms, &next);
+    assert_eq!(ask(&mut world, "192.0.2.9:1", NEW, ALLOCATE), 401, "it has no users yet");
+    next.add_user_of(RealmId::further(2), b"ann", NEW, format!("password of {NEW}").as_bytes());
+    world.server.replace_secrets(world.now, &next);
+    assert_eq!(ask(&mut world, "192.0.2.9:1", NEW, ALLOCATE), 0);
+    assert_eq!(ask(&mut world, "192.0.2.10:1", NEW, ALLOCATE), 486, "its users have one allocation each");
+    assert_eq!(ask(&mut world, "192.0.2.11:1", B, ALLOCATE), 401, "no request selects it any more");
+    assert_eq!(ask(&mut world, CLIENT, A, REFRESH), 0, "what lives goes on");
+    assert_eq!([0, 1, 2].map(|index| shared.allocations_of(RealmId::further(index))), [1, 0, 1]);
+}

@@ -2,6 +2,7 @@
 
 use tt_turn::config::{Config, Hairpin};
 use tt_turn::credential::Secrets;
+use tt_turn::shared::Quotas;
 
 use super::wire::{self, ALLOCATE, NONCE, REFRESH};
 use super::world::{self, Out, REALM, UDP, World, addr, key};
@@ -139,4 +140,35 @@ fn a_long_name_is_listed_whole() {
     assert_eq!(world.ask_as(&long, addr("192.0.2.1:1"), ALLOCATE, &[transport]).code(), 0);
     let users: Vec<_> = world.server.live_allocations().map(|live| live.user.to_vec()).collect();
     assert_eq!(users, [long.into_bytes()]);
+}
+
+#[test]
+fn new_quotas_count_at_once_and_cost_nobody_an_allocation() {
+    let mut world = World::new();
+    let (from, peer) = (addr("192.0.2.1:1"), addr("8.8.8.8:53"));
+    world.allocate(from);
+    world.allocate(addr("192.0.2.1:2"));
+    assert_eq!(world.permit(from, peer), 0);
+    let sent =
+        |world: &mut World| (0..50).filter(|_| matches!(world.send(from, peer, &[7; 972]), Out::ToPeer { .. })).count();
+    assert_eq!(sent(&mut world), 50);
+    let before = world.shared.limits();
+    let limited = Quotas { bytes_per_second_per_user: 10_000, allocations_per_user: 1, ..*before.quotas() };
+    let narrow = before.succeeded_by(limited, &[]);
+    world.server.replace_limits(narrow.clone());
+    assert_eq!(world.server.allocations(), 2, "more than a user may have now");
+    assert_eq!(world.ask_as("alice", addr("192.0.2.1:3"), ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]).code(), 486);
+    // 28 bytes of headers and the payload are 1,000.
+    assert_eq!(sent(&mut world), 10, "a second's worth, because there was no limit before");
+    world.run_s(1);
+    assert_eq!(sent(&mut world), 10);
+    // Half the rate: the bucket is as empty as it was.
+    let half = Quotas { bytes_per_second_per_user: 5_000, ..limited };
+    world.server.replace_limits(narrow.succeeded_by(half, &[]));
+    assert_eq!(sent(&mut world), 0);
+    world.run_s(1);
+    assert_eq!(sent(&mut world), 5);
+    world.server.replace_limits(before);
+    assert_eq!(sent(&mut world), 50);
+    assert_eq!(world.ask_as("alice", addr("192.0.2.1:4"), ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]).code(), 0);
 }
