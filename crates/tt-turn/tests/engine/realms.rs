@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tt_turn::config::{Config, RealmConfig, RealmId, RemovedUsers};
-use tt_turn::credential::Secrets;
+use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
 use tt_turn::event::EndReason;
 use tt_turn::relay::{RelayAddress, RelayId};
 use tt_turn::shared::{Pools, RealmQuotas, Shared};
@@ -164,9 +164,16 @@ fn a_realm_is_added_and_another_loses_its_origin_while_allocations_live() {
     let mut next = secrets(|_| true);
     world.server.replace_realms(&realms, &next);
     assert_eq!(ask(&mut world, "192.0.2.9:1", NEW, ALLOCATE), 401, "it has no users yet");
-    next.add_user_of(RealmId::further(2), b"ann", NEW, format!("password of {NEW}").as_bytes());
-    world.server.replace_secrets(world.now, &next);
+    let password = format!("password of {NEW}");
+    for number in 0..USER_PARTS {
+        let users = [(&b"ann"[..], UserSecret::Password(password.as_bytes()))];
+        let realm = (RealmId::further(2), NEW);
+        world.server.replace_users(&UserPart::of_realm(realm, number, users.into_iter(), (&shared, &[9; 32])));
+    }
     assert_eq!(ask(&mut world, "192.0.2.9:1", NEW, ALLOCATE), 0);
+    next.add_user_of(RealmId::further(2), b"ann", NEW, password.as_bytes());
+    world.server.replace_secrets(world.now, &next);
+    assert_eq!(ask(&mut world, "192.0.2.8:1", REALM, ALLOCATE), 0, "the users of the default realm are as before");
     assert_eq!(ask(&mut world, "192.0.2.10:1", NEW, ALLOCATE), 486, "its users have one allocation each");
     assert_eq!(ask(&mut world, "192.0.2.11:1", B, ALLOCATE), 401, "no request selects it any more");
     assert_eq!(ask(&mut world, CLIENT, A, REFRESH), 0, "what lives goes on");
