@@ -57,8 +57,8 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         let http = HttpSection { listen: args.http.or(config.http.listen), metrics_names, ..config.http.clone() };
         return print_config(&section, http, config).map(|()| ExitCode::SUCCESS);
     }
-    let mut turn = loaded.turn(&section)?;
-    let database = database::open(&section, &mut turn, loaded.database_password())?;
+    let turn = loaded.turn(&section)?;
+    let database = database::open(&section, &turn, loaded.database_password())?;
     let config = loaded.into_config();
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;

@@ -172,7 +172,7 @@ impl Shared {
         // A user with an account holds a port at least.
         let users = if pools.ports == u32::MAX { allocations.saturating_mul(2) } else { pools.ports };
         Self {
-            limits: Arc::new(Limits::new(quotas, realms, users)),
+            limits: Arc::new(Limits::new(quotas, realms, pools, users)),
             seed,
             draining: AtomicBool::new(false),
             memory_full: AtomicBool::new(false),

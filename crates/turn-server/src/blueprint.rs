@@ -20,13 +20,13 @@ use tt_model::Nanos;
 use tt_net::stream::StreamListener;
 use tt_net::{Poller, UdpSocket, raise_descriptor_limit, reserve_descriptors};
 use tt_os::clock;
-use tt_turn::config::{Config as EngineConfig, PeerLists, RealmConfig};
-use tt_turn::shared::{Pools, Shared};
+use tt_turn::config::{Config as EngineConfig, PeerLists};
+use tt_turn::shared::{Limits, Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
 use crate::bans::BanList;
 use crate::commands::WorkerCommand;
-use crate::config::TurnConfig;
+use crate::config::{RealmNames, TurnConfig};
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
 use crate::listeners::StreamAddr;
@@ -61,13 +61,18 @@ pub(crate) struct Blueprint {
     origins: Mutex<Origins>,
     /// The UDP listeners.
     listen: Vec<SocketAddr>,
-    /// The realms after the default one, which a reload does not change.
-    realms: Vec<RealmConfig>,
+    /// The addresses of the listeners as configured and as bound.
+    bound: Vec<(SocketAddr, SocketAddr)>,
+    /// The quotas in force.
+    limits: ArcSwap<Limits>,
+    /// The names of all realms by their number, also of those that the configuration has no more.
+    realm_names: RealmNames,
     /// The addresses of this host that the workers know. Locked while new peer rules are made and sent, so that the last
     /// ones that are sent are the newest.
     host: Mutex<host::Ranges>,
     pub(crate) relay_pool: Arc<RelayPool>,
-    pools: Pools,
+    /// What the tables have room for.
+    room: Pools,
     pub(crate) stream_plan: StreamPlan,
     pub(crate) shared: Arc<Shared>,
     nonce_key: [u8; 32],
@@ -89,20 +94,31 @@ impl Blueprint {
         handshakes: HandshakePool,
     ) -> anyhow::Result<Self> {
         let nonce_key = random()?;
-        let plan = relay_plan(config)?;
-        let pools = pools(config, &plan);
+        let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
+        let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
+        let sockets_most = sockets_most(config, descriptors.saturating_sub(kept));
+        reserve_descriptors(kept + u64::from(sockets_most)).context("turn: cannot reserve descriptors")?;
+        let used = vec![true; config.relay_ips.len()];
+        let (ips, ports) = (config.relay_ips.clone(), config.relay_ports);
+        let plan = RelayPlan { ips, used, ports, sockets_max: sockets_max(config, sockets_most) };
+        // The tables have room for the addresses and ports of any reload.
+        let room = pools(config.allocations_max, sockets_most);
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
         let quotas = (config.quotas, &config.realm_quotas()[..]);
-        let shared = Arc::new(Shared::with_realms(quotas, config.allocations_max, pools, seed));
+        let shared = Arc::new(Shared::with_realms(quotas, config.allocations_max, room, seed));
+        let pools = pools(config.allocations_max, plan.sockets_max);
+        let limits = shared.limits().succeeded_by(config.quotas, quotas.1, pools);
         Ok(Self {
             origins: Mutex::new(Origins::new(config)),
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key, &shared)?),
             listen: listen.to_vec(),
-            realms: realms::engine_realms(config, listen, streams),
+            bound: realms::bound_addrs(config, listen, streams),
+            limits: ArcSwap::new(limits),
+            realm_names: RealmNames::new(config),
             host: Mutex::new(host::read()?),
             shared,
-            relay_pool: Arc::new(RelayPool::new(plan)),
-            pools,
+            relay_pool: Arc::new(RelayPool::new(plan, sockets_most)),
+            room,
             stream_plan: stream_plan(config, handshakes)?,
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
@@ -154,6 +170,11 @@ impl Blueprint {
 }
 
 impl Blueprint {
+    /// Returns the names of all realms, which follow a reload.
+    pub(crate) fn realm_names(&self) -> RealmNames {
+        self.realm_names.clone()
+    }
+
     /// Returns the time of the workers' clock.
     pub(crate) fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
@@ -219,20 +240,23 @@ fn engine_config(config: &TurnConfig) -> EngineConfig {
 
 /// Relay sockets per allocation and address: one in use and one that rests.
 const SOCKETS_PER_ALLOCATION: u64 = 2;
+/// Relay addresses that a reload may add without a limit of sockets below that of the allocations.
+const ADDRESSES_MIN: u64 = 2;
 
-/// Returns the sockets that ports, descriptors and allocations allow. The kernel's table of descriptors has room for
-/// all of them and for the connections from now on.
-fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
-    let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
+/// Returns the sockets that descriptors and allocations allow, also after a reload with other addresses and ports. The
+/// kernel's table of descriptors has room for all of them and for the connections from the start on.
+fn sockets_most(config: &TurnConfig, descriptors: u64) -> u32 {
+    let ips = (config.relay_ips.len() as u64).max(ADDRESSES_MIN);
+    let by_allocations = u64::from(config.allocations_max) * SOCKETS_PER_ALLOCATION * ips;
+    descriptors.min(by_allocations).max(ips) as u32
+}
+
+/// Returns the sockets that addresses, ports and allocations of `config` allow, at most `most`.
+fn sockets_max(config: &TurnConfig, most: u32) -> u32 {
     let ips = config.relay_ips.len() as u64;
     let ports = u64::from(config.relay_ports.high - config.relay_ports.low) + 1;
-    let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
-    let by_descriptors = descriptors.saturating_sub(kept);
-    let sockets =
-        (ports * ips).min(by_descriptors).min(u64::from(config.allocations_max) * SOCKETS_PER_ALLOCATION * ips);
-    let sockets_max = sockets.max(ips) as u32;
-    reserve_descriptors(kept + sockets).context("turn: cannot reserve descriptors")?;
-    Ok(RelayPlan { ips: config.relay_ips.clone(), ports: config.relay_ports, sockets_max })
+    let by_allocations = u64::from(config.allocations_max) * SOCKETS_PER_ALLOCATION * ips;
+    (ports * ips).min(by_allocations).min(u64::from(most)).max(ips) as u32
 }
 
 /// Permissions and channels per allocation, on average, beyond the guaranteed ones.
@@ -241,12 +265,12 @@ const POOLED_PER_ALLOCATION: u32 = 4;
 const RESERVATIONS_MAX: u32 = 1_024;
 
 /// Returns the pools that the users of all workers share.
-fn pools(config: &TurnConfig, plan: &RelayPlan) -> Pools {
-    let allocations = config.allocations_max.min(plan.sockets_max);
+fn pools(allocations_max: u32, sockets: u32) -> Pools {
+    let allocations = allocations_max.min(sockets);
     Pools {
         allocations,
-        ports: plan.sockets_max,
-        reservations: (plan.sockets_max / 2).clamp(1, RESERVATIONS_MAX),
+        ports: sockets,
+        reservations: (sockets / 2).clamp(1, RESERVATIONS_MAX),
         permissions: allocations.saturating_mul(POOLED_PER_ALLOCATION),
         channels: allocations.saturating_mul(POOLED_PER_ALLOCATION),
     }

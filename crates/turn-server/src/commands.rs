@@ -10,12 +10,15 @@ use tokio::sync::oneshot;
 use tt_model::{Nanos, Transport};
 use tt_net::Waker;
 use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply, ReplyFuture};
-use tt_turn::config::Config as EngineConfig;
+use tt_turn::config::{Config as EngineConfig, RealmConfig};
 use tt_turn::credential::{Secrets, UserPart};
 use tt_turn::event::EndReason;
 use tt_turn::policy::PeerPolicy;
+use tt_turn::shared::Limits;
 use tt_turn::{LiveAllocation as EngineAllocation, Server};
 
+use crate::relay_pool::RelayPlan;
+use crate::relays::announce;
 use crate::section::AllocationCaps;
 
 /// Length of a worker's command queue.
@@ -44,6 +47,24 @@ impl WorkerCommand {
     /// Makes a command of a function of the engine and the time.
     pub(crate) fn new(run: impl FnOnce(&mut Server, Nanos) + Send + 'static) -> Self {
         Self(Box::new(run))
+    }
+
+    /// Replaces quotas, realms and the addresses of relays while `secrets` are in force, and sends `retired` what was
+    /// replaced.
+    pub(crate) fn replace_surroundings(
+        (limits, realms, plan): (Arc<Limits>, Vec<RealmConfig>, RelayPlan),
+        secrets: Secrets,
+        retired: Sender<Retired>,
+    ) -> Self {
+        Self::new(move |server, _| {
+            let before = server.replace_limits(limits);
+            server.replace_realms(&realms, &secrets);
+            if let Err(error) = announce(&plan, server) {
+                tracing::error!(%error, "the engine rejected a relay address");
+            }
+            // Without a receiver the worker frees it.
+            let _ = retired.send(Retired(Box::new((before, realms, plan, secrets))));
+        })
     }
 
     /// Replaces a part of the users, and sends `retired` what was replaced.

@@ -12,7 +12,7 @@ use precis_profiles::OpaqueString;
 use tt_os::secret_file;
 use zeroize::Zeroizing;
 
-pub use external::{ExternalCredentials, ExternalUsers, KeyedUsers};
+pub use external::{ExternalCredentials, ExternalLimits, ExternalUsers, KeyedUsers};
 pub use users::Users;
 
 /// RFC 8489 section 14.3: USERNAME has fewer than 509 bytes.

@@ -47,9 +47,9 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
     let blueprint = Arc::new(Blueprint::new(config, (&listen, &streams), pool.clone())?);
-    let (event_log, log) = event_log::start(config.realm_names())?;
+    let (event_log, log) = event_log::start(blueprint.realm_names())?;
     let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
-        records::start(config.cdr.as_ref(), config.realm_names())?;
+        records::start(config.cdr.as_ref(), blueprint.realm_names())?;
 
     let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
     let mut handles = Vec::with_capacity(config.workers);

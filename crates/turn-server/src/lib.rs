@@ -58,7 +58,9 @@ mod worker;
 pub use blueprint::check::check;
 pub use config::{Realm, RelayIp, TurnConfig};
 pub use counters::Totals;
-pub use credentials::{AuthSecret, ExternalCredentials, ExternalUsers, KeyedUsers, NonceKeys, User, Users};
+pub use credentials::{
+    AuthSecret, ExternalCredentials, ExternalLimits, ExternalUsers, KeyedUsers, NonceKeys, User, Users,
+};
 pub use launch::{start, start_with};
 pub use listeners::StreamAddr;
 pub use passed::PassedSockets;

@@ -1,18 +1,20 @@
 //! Relay sockets that no worker uses, and the number of all: one pool for the process.
 
+mod plan;
 mod reserved;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::{ArcSwap, Guard};
 use tt_model::{IpFamily, Nanos};
 use tt_net::UdpSocket;
 
-use crate::config::RelayIp;
 use crate::section::PortRange;
+pub(crate) use plan::RelayPlan;
 use reserved::ReservedSockets;
 
 /// Delay before sockets are bound again after a failure (no descriptors, no free port).
@@ -29,17 +31,6 @@ const DRAWS: usize = 16;
 /// Ports of the range that are searched.
 const SEARCHED_MAX: u32 = 1_024;
 
-/// Addresses, ports and number of the relay sockets of all workers.
-#[derive(Clone, Debug)]
-pub(crate) struct RelayPlan {
-    /// The addresses.
-    pub(crate) ips: Vec<RelayIp>,
-    /// The ports.
-    pub(crate) ports: PortRange,
-    /// Maximum number of sockets, over all addresses.
-    pub(crate) sockets_max: u32,
-}
-
 /// A bound relay socket.
 #[derive(Debug)]
 pub(crate) struct BoundSocket {
@@ -52,7 +43,9 @@ pub(crate) struct BoundSocket {
 /// datagram.
 #[derive(Debug)]
 pub(crate) struct RelayPool {
-    plan: RelayPlan,
+    plan: ArcSwap<RelayPlan>,
+    /// Sockets that one worker has room for.
+    sockets_most: u32,
     /// Those that a token reserves.
     pub(crate) reserved: ReservedSockets,
     sockets: Mutex<Sockets>,
@@ -65,20 +58,73 @@ struct Sockets {
     idle: Vec<BTreeMap<u16, UdpSocket>>,
     /// All sockets: idle, allocated, reserved and resting.
     open: u32,
-    retry_at: Nanos,
-    pairs_retry_at: Nanos,
+    /// By address, when binding single sockets and pairs is tried again after a failure.
+    retry_at: Vec<[Nanos; 2]>,
+}
+
+impl Sockets {
+    fn new(addresses: usize) -> Self {
+        let mut sockets = Self { idle: Vec::new(), open: 0, retry_at: Vec::new() };
+        sockets.extend(addresses);
+        sockets
+    }
+
+    /// Has room for the sockets of further addresses, and tries all of them again.
+    fn extend(&mut self, addresses: usize) {
+        self.idle.resize_with(addresses, BTreeMap::new);
+        self.retry_at = vec![[Nanos(0); 2]; addresses];
+    }
 }
 
 impl RelayPool {
-    pub(crate) fn new(plan: RelayPlan) -> Self {
-        let idle = plan.ips.iter().map(|_| BTreeMap::new()).collect();
-        let sockets = Sockets { idle, open: 0, retry_at: Nanos(0), pairs_retry_at: Nanos(0) };
-        let reserved = ReservedSockets::default();
-        Self { plan, reserved, sockets: Mutex::new(sockets), needs_refill: AtomicBool::new(false) }
+    /// Creates the pool of `plan`; later plans may have up to `sockets_most` sockets.
+    pub(crate) fn new(plan: RelayPlan, sockets_most: u32) -> Self {
+        let sockets = Sockets::new(plan.ips.len());
+        let (plan, reserved) = (ArcSwap::from_pointee(plan), ReservedSockets::default());
+        Self { plan, sockets_most, reserved, sockets: Mutex::new(sockets), needs_refill: AtomicBool::new(false) }
     }
 
-    pub(crate) fn plan(&self) -> &RelayPlan {
-        &self.plan
+    /// Returns the plan in force.
+    pub(crate) fn plan(&self) -> Guard<Arc<RelayPlan>> {
+        self.plan.load()
+    }
+
+    /// Returns the maximum number of sockets of any plan.
+    pub(crate) fn sockets_most(&self) -> u32 {
+        self.sockets_most
+    }
+
+    /// Binds a socket on every address of `next`, so that the plan can be put in force.
+    ///
+    /// # Errors
+    /// An address on which no socket can be bound, with the cause.
+    pub(crate) fn try_plan(&self, next: &RelayPlan) -> Result<(), (IpAddr, io::Error)> {
+        let plan = self.plan();
+        for (place, ip) in next.in_use() {
+            let is_bound =
+                || plan.ports == next.ports && self.sockets().idle.get(place).is_some_and(|idle| !idle.is_empty());
+            if !is_bound() {
+                bind_random(ip.bound, next.ports, Ports::Any).map_err(|error| (ip.bound, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts `next`, a successor of the plan, in force. Idle sockets that are not of it are closed; allocations keep theirs.
+    pub(crate) fn replace_plan(&self, next: RelayPlan) {
+        let mut sockets = self.sockets();
+        sockets.extend(next.ips.len());
+        let mut closed = 0;
+        for (ip, idle) in sockets.idle.iter_mut().enumerate() {
+            let before = idle.len();
+            idle.retain(|port, _| next.has(ip, *port));
+            closed += before - idle.len();
+        }
+        sockets.open -= closed as u32;
+        // Under the lock: whoever returns a socket goes by the new plan from here on.
+        self.plan.store(Arc::new(next));
+        drop(sockets);
+        self.needs_refill.store(true, Ordering::Relaxed);
     }
 
     /// Binds the first sockets of every address.
@@ -86,10 +132,11 @@ impl RelayPool {
     /// # Errors
     /// An address on which no socket can be bound, with the cause.
     pub(crate) fn fill(&self) -> Result<(), (SocketAddr, io::Error)> {
-        for (ip, addresses) in self.plan.ips.iter().enumerate() {
-            match self.bind_up_to(Nanos(0), ip, self.share(), usize::MAX) {
+        let plan = self.plan();
+        for (ip, addresses) in plan.in_use() {
+            match self.bind_up_to(Nanos(0), &plan, ip, usize::MAX) {
                 Err(error) if self.sockets().idle[ip].is_empty() => {
-                    return Err((SocketAddr::new(addresses.bound, self.plan.ports.low), error));
+                    return Err((SocketAddr::new(addresses.bound, plan.ports.low), error));
                 }
                 Ok(_) | Err(_) => {}
             }
@@ -100,25 +147,34 @@ impl RelayPool {
     /// Binds a few idle sockets if too few were left. Call it again at [`RelayPool::refill_at`].
     ///
     /// # Errors
-    /// The error of a system call; the next attempt is a second later.
+    /// The first error of a system call; the next attempt at this address is a second later.
     pub(crate) fn refill(&self, now: Nanos) -> io::Result<()> {
         if self.refill_at().is_none_or(|at| now < at) || !self.needs_refill.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
-        let mut left = REFILL_MAX;
-        for ip in 0..self.plan.ips.len() {
-            let bound = self.bind_up_to(now, ip, self.share(), left);
-            left -= bound.inspect_err(|_| self.needs_refill.store(true, Ordering::Relaxed))?;
+        let (plan, mut left, mut failed) = (self.plan(), REFILL_MAX, None);
+        for (ip, _) in plan.in_use() {
+            match self.bind_up_to(now, &plan, ip, left) {
+                Ok(bound) => left -= bound,
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        if left == 0 {
+        if left == 0 || failed.is_some() {
             self.needs_refill.store(true, Ordering::Relaxed);
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Returns when sockets are to be bound, or `None` if enough are idle.
     pub(crate) fn refill_at(&self) -> Option<Nanos> {
-        self.needs_refill.load(Ordering::Relaxed).then(|| self.sockets().retry_at)
+        if !self.needs_refill.load(Ordering::Relaxed) {
+            return None;
+        }
+        let (plan, sockets) = (self.plan(), self.sockets());
+        let misses = |ip: &usize| sockets.idle[*ip].len() < plan.share();
+        let may_open = sockets.open < plan.sockets_max;
+        let missing = plan.in_use().map(|(ip, _)| ip).filter(misses);
+        missing.map(|ip| sockets.retry_at[ip][0]).min().filter(|_| may_open)
     }
 
     /// Takes a random socket of `family`, with an even port if `is_even`; binds one if none is idle.
@@ -126,16 +182,15 @@ impl RelayPool {
     /// # Errors
     /// The error of a system call.
     pub(crate) fn take(&self, now: Nanos, family: IpFamily, ports: Ports) -> io::Result<Option<BoundSocket>> {
-        let start = random()?;
-        for ip in self.ips_of(family, start) {
-            if let Some(socket) = self.take_idle(ip, start, ports) {
+        let (plan, start) = (self.plan(), random()?);
+        for ip in plan.ips_of(family, start) {
+            if let Some(socket) = self.take_idle(&plan, ip, start, ports) {
                 return Ok(Some(BoundSocket { socket, ip }));
             }
         }
-        let Some(ip) = self.ips_of(family, start).next() else { return Ok(None) };
-        let bound = self.plan.ips[ip].bound;
-        let opened = self.open(now, ip, 1, || bind_random(bound, self.plan.ports, ports))?;
-        Ok(opened.map(|socket| BoundSocket { socket, ip }))
+        let bind = |ip: usize| bind_random(plan.ips[ip].bound, plan.ports, ports);
+        let opened = self.open_any(now, &plan, plan.ips_of(family, start), 1, bind)?;
+        Ok(opened.map(|(ip, socket)| BoundSocket { socket, ip }))
     }
 
     /// Takes a random even port of `family` and the next port; binds both if there are no two idle ones.
@@ -143,80 +198,105 @@ impl RelayPool {
     /// # Errors
     /// The error of a system call.
     pub(crate) fn take_pair(&self, now: Nanos, family: IpFamily) -> io::Result<Option<[BoundSocket; 2]>> {
-        let start = random()?;
+        let (plan, start) = (self.plan(), random()?);
         let pair = |ip, sockets: [UdpSocket; 2]| sockets.map(|socket| BoundSocket { socket, ip });
-        for ip in self.ips_of(family, start) {
-            if let Some(sockets) = self.take_idle_pair(ip, start) {
+        for ip in plan.ips_of(family, start) {
+            if let Some(sockets) = self.take_idle_pair(&plan, ip, start) {
                 return Ok(Some(pair(ip, sockets)));
             }
         }
-        let Some(ip) = self.ips_of(family, start).next() else { return Ok(None) };
-        let bound = self.plan.ips[ip].bound;
-        Ok(self.open(now, ip, 2, || bind_random_pair(bound, self.plan.ports))?.map(|sockets| pair(ip, sockets)))
+        let bind = |ip: usize| bind_random_pair(plan.ips[ip].bound, plan.ports);
+        let opened = self.open_any(now, &plan, plan.ips_of(family, start), 2, bind)?;
+        Ok(opened.map(|(ip, sockets)| pair(ip, sockets)))
     }
 
-    /// Returns a socket that has rested, or that no allocation needed. Closes it if enough are idle.
+    /// Returns a socket that has rested, or that no allocation needed. Closes it if enough are idle, or if it is not of the
+    /// plan any more.
     pub(crate) fn give(&self, bound: BoundSocket) {
         let BoundSocket { socket, ip } = bound;
         let mut sockets = self.sockets();
-        if sockets.idle[ip].len() >= IDLE_HIGH {
+        let is_planned = self.plan().has(ip, socket.local_addr().port());
+        if sockets.idle[ip].len() >= IDLE_HIGH || !is_planned {
             sockets.open -= 1;
         } else if socket.set_receive_buffer(IDLE_BUFFER).is_ok() {
             sockets.idle[ip].insert(socket.local_addr().port(), socket);
         } else {
             sockets.open -= 1;
         }
-        sockets.retry_at = Nanos(0);
+        sockets.retry_at[ip][0] = Nanos(0);
     }
 
     /// Subtracts sockets that a worker has closed.
     pub(crate) fn forget(&self, count: u32) {
         let mut sockets = self.sockets();
         sockets.open -= count;
-        sockets.retry_at = Nanos(0);
+        sockets.retry_at.iter_mut().for_each(|[single, _]| *single = Nanos(0));
     }
 
-    fn take_idle(&self, ip: usize, start: u32, ports: Ports) -> Option<UdpSocket> {
-        let start = self.port_at(start);
+    fn take_idle(&self, plan: &RelayPlan, ip: usize, start: u32, ports: Ports) -> Option<UdpSocket> {
+        let start = port_at(plan.ports, start);
         let mut sockets = self.sockets();
         let idle = &mut sockets.idle[ip];
         let suits = |port: &&u16| ports == Ports::Any || port.is_multiple_of(2);
         let keys = || idle.range(start..).chain(idle.range(..start)).map(|(port, _)| port);
         let port = *keys().find(suits)?;
         let socket = idle.remove(&port);
-        self.note_taken(idle.len());
+        self.note_taken(plan, idle.len());
         socket
     }
 
-    fn take_idle_pair(&self, ip: usize, start: u32) -> Option<[UdpSocket; 2]> {
-        let start = self.port_at(start);
+    fn take_idle_pair(&self, plan: &RelayPlan, ip: usize, start: u32) -> Option<[UdpSocket; 2]> {
+        let start = port_at(plan.ports, start);
         let mut sockets = self.sockets();
         let idle = &mut sockets.idle[ip];
         let has_next = |port: &&u16| port.is_multiple_of(2) && idle.contains_key(&(**port + 1));
         let even = *idle.range(start..).chain(idle.range(..start)).map(|(port, _)| port).find(has_next)?;
         let pair = [idle.remove(&even)?, idle.remove(&(even + 1))?];
-        self.note_taken(idle.len());
+        self.note_taken(plan, idle.len());
         Some(pair)
     }
 
-    fn note_taken(&self, left: usize) {
-        if left < IDLE_LOW.min(self.share()) {
+    fn note_taken(&self, plan: &RelayPlan, left: usize) {
+        if left < IDLE_LOW.min(plan.share()) {
             self.needs_refill.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Opens `count` sockets on the first of these addresses on which `bind` succeeds.
+    ///
+    /// # Errors
+    /// The error of the last address, if there was none without.
+    fn open_any<T>(
+        &self,
+        now: Nanos,
+        plan: &RelayPlan,
+        ips: impl Iterator<Item = usize>,
+        count: u32,
+        bind: impl Fn(usize) -> io::Result<T>,
+    ) -> io::Result<Option<(usize, T)>> {
+        let mut result = Ok(None);
+        for ip in ips {
+            result = self.open(now, plan, ip, count, || bind(ip)).map(|opened| opened.map(|opened| (ip, opened)));
+            if matches!(result, Ok(Some(_))) {
+                break;
+            }
+        }
+        result
     }
 
     /// Runs `bind` for `count` sockets if that many may be opened. If not, idle sockets of other addresses are closed.
     fn open<T>(
         &self,
         now: Nanos,
+        plan: &RelayPlan,
         ip: usize,
         count: u32,
         bind: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         {
             let mut sockets = self.sockets();
-            let retry_at = if count == 1 { sockets.retry_at } else { sockets.pairs_retry_at };
-            while now >= retry_at && sockets.open + count > self.plan.sockets_max {
+            let retry_at = sockets.retry_at[ip][usize::from(count > 1)];
+            while now >= retry_at && sockets.open + count > plan.sockets_max {
                 let others = sockets.idle.iter_mut().enumerate().filter(|(other, _)| *other != ip);
                 if others.map(|(_, idle)| idle).find_map(BTreeMap::pop_first).is_none() {
                     return Ok(None);
@@ -232,45 +312,27 @@ impl RelayPool {
         bind().map(Some).inspect_err(|_| {
             let mut sockets = self.sockets();
             sockets.open -= count;
-            let retry_at = if count == 1 { &mut sockets.retry_at } else { &mut sockets.pairs_retry_at };
-            *retry_at = now.saturating_add(RETRY);
+            sockets.retry_at[ip][usize::from(count > 1)] = now.saturating_add(RETRY);
         })
     }
 
-    /// Binds idle sockets until there are `count`, at most `most`. Returns the number of new ones.
-    fn bind_up_to(&self, now: Nanos, ip: usize, count: usize, most: usize) -> io::Result<usize> {
-        let bound = self.plan.ips[ip].bound;
-        let missing = count.saturating_sub(self.sockets().idle[ip].len()).min(most);
+    /// Binds idle sockets of an address until there is its share, at most `most`. Returns the number of new ones.
+    fn bind_up_to(&self, now: Nanos, plan: &RelayPlan, ip: usize, most: usize) -> io::Result<usize> {
+        let bound = plan.ips[ip].bound;
+        let missing = plan.share().saturating_sub(self.sockets().idle[ip].len()).min(most);
         for number in 0..missing {
             {
                 let sockets = self.sockets();
-                if sockets.open >= self.plan.sockets_max {
+                if sockets.open >= plan.sockets_max {
                     return Ok(number);
                 }
             }
-            let Some(socket) = self.open(now, ip, 1, || bind_random(bound, self.plan.ports, Ports::Any))? else {
+            let Some(socket) = self.open(now, plan, ip, 1, || bind_random(bound, plan.ports, Ports::Any))? else {
                 return Ok(number);
             };
             self.give(BoundSocket { socket, ip });
         }
         Ok(missing)
-    }
-
-    /// Returns the sockets of one address that are bound ahead.
-    fn share(&self) -> usize {
-        (self.plan.sockets_max as usize / self.plan.ips.len()).clamp(1, IDLE_HIGH)
-    }
-
-    /// Returns the addresses of a family, in turn from a random one.
-    fn ips_of(&self, family: IpFamily, start: u32) -> impl Iterator<Item = usize> {
-        let ips = &self.plan.ips;
-        let first = start as usize % ips.len();
-        let all = (first..ips.len()).chain(0..first);
-        all.filter(move |ip| IpFamily::of(ips[*ip].bound) == family)
-    }
-
-    fn port_at(&self, offset: u32) -> u16 {
-        port_at(self.plan.ports, offset)
     }
 
     fn sockets(&self) -> MutexGuard<'_, Sockets> {
@@ -339,13 +401,17 @@ fn random() -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::RelayIp;
 
     fn pool(sockets_max: u32) -> RelayPool {
         let ip: IpAddr = "127.0.0.1".parse().unwrap();
-        let ips = vec![RelayIp { bound: ip, external: ip }];
-        let pool = RelayPool::new(RelayPlan { ips, ports: PortRange { low: 30_000, high: 60_000 }, sockets_max });
+        let pool = RelayPool::new(plan(ip, PortRange { low: 30_000, high: 60_000 }, sockets_max), sockets_max);
         pool.fill().unwrap();
         pool
+    }
+
+    fn plan(ip: IpAddr, ports: PortRange, sockets_max: u32) -> RelayPlan {
+        RelayPlan { ips: vec![RelayIp { bound: ip, external: ip }], used: vec![true], ports, sockets_max }
     }
 
     fn take(pool: &RelayPool) -> BoundSocket {
@@ -378,7 +444,7 @@ mod tests {
     fn a_refill_ends_where_no_socket_may_be_opened() {
         let pool = pool(100);
         let taken: Vec<_> = (0..90).map(|_| take(&pool)).collect();
-        assert_eq!(pool.refill_at(), Some(Nanos(0)));
+        assert_eq!(pool.refill_at(), None);
         pool.refill(Nanos(0)).unwrap();
         assert_eq!((pool.refill_at(), idle(&pool), taken.len()), (None, 10, 90));
     }
@@ -388,8 +454,7 @@ mod tests {
         let ip: IpAddr = "127.0.0.1".parse().unwrap();
         let used = UdpSocket::bind(SocketAddr::new(ip, 0)).unwrap();
         let port = used.local_addr().port();
-        let ips = vec![RelayIp { bound: ip, external: ip }];
-        let pool = RelayPool::new(RelayPlan { ips, ports: PortRange { low: port, high: port }, sockets_max: 1 });
+        let pool = RelayPool::new(plan(ip, PortRange { low: port, high: port }, 1), 1);
         pool.needs_refill.store(true, Ordering::Relaxed);
         assert_eq!(pool.refill(Nanos(5)).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         assert_eq!(pool.refill_at(), Some(Nanos(5).saturating_add(RETRY)));
@@ -397,5 +462,30 @@ mod tests {
         drop(used);
         pool.refill(Nanos(5).saturating_add(RETRY)).unwrap();
         assert_eq!(idle(&pool), 1);
+    }
+
+    /// The first address has no free port: the second one is filled and used nevertheless.
+    #[test]
+    fn an_address_without_a_free_port_does_not_hold_up_another() {
+        let [one, two]: [IpAddr; 2] = ["127.0.0.1", "127.0.0.2"].map(|ip| ip.parse().unwrap());
+        let used = UdpSocket::bind(SocketAddr::new(one, 0)).unwrap();
+        let port = used.local_addr().port();
+        let first = plan(one, PortRange { low: port, high: port }, 2);
+        let pool = RelayPool::new(first.clone(), 2);
+        let ips = [one, two].map(|ip| RelayIp { bound: ip, external: ip });
+        let next = first.succeeded_by(&ips, first.ports, 2);
+        assert_eq!(pool.try_plan(&next).unwrap_err().0, one, "it is in use");
+        pool.replace_plan(next);
+        assert_eq!(pool.refill(Nanos(5)).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!([0, 1].map(|ip| pool.sockets().idle[ip].len()), [0, 1]);
+        assert_eq!(pool.refill_at(), Some(Nanos(5).saturating_add(RETRY)), "not at once");
+        assert_eq!(pool.take(Nanos(6), IpFamily::V4, Ports::Any).unwrap().unwrap().ip, 1);
+        // An address that is gone gets its socket back no more.
+        let bound = BoundSocket { socket: UdpSocket::bind(SocketAddr::new(two, 0)).unwrap(), ip: 1 };
+        let third = pool.plan().succeeded_by(&ips[..1], first.ports, 2);
+        assert_eq!((&third.ips[..], &third.used[..]), (&ips[..], &[true, false][..]));
+        pool.replace_plan(third);
+        pool.give(bound);
+        assert_eq!(pool.sockets().idle[1].len(), 0);
     }
 }

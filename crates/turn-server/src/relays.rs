@@ -13,7 +13,7 @@ use tt_turn::relay::{
 };
 
 use crate::poll_key::{relay_key, relay_of};
-use crate::relay_pool::{BoundSocket, Ports, RelayPool};
+use crate::relay_pool::{BoundSocket, Ports, RelayPlan, RelayPool};
 
 /// Quarantine of a socket between two allocations: late datagrams of the first never reach the second.
 const QUARANTINE: Nanos = Nanos::from_secs(5);
@@ -76,13 +76,24 @@ pub(crate) struct Relays {
     pub(crate) counts: RelayCounts,
 }
 
+/// Passes the addresses of a plan to the engine, so that it knows its families and its own addresses.
+///
+/// # Errors
+/// Too many addresses.
+pub(crate) fn announce(plan: &RelayPlan, server: &mut Server) -> Result<(), RelayError> {
+    plan.ips.iter().try_for_each(|ip| {
+        let at = |addr| SocketAddr::new(addr, plan.ports.low);
+        server.add_relay_address(RelayAddress { bound: at(ip.bound), external: at(ip.external) })
+    })
+}
+
 impl Relays {
     pub(crate) fn new(pool: Arc<RelayPool>) -> Self {
-        let sockets_max = pool.plan().sockets_max;
+        let sockets_most = pool.sockets_most();
         Self {
             pool,
-            slots: Vec::with_capacity(sockets_max as usize),
-            vacant: (0..sockets_max).rev().collect(),
+            slots: Vec::with_capacity(sockets_most as usize),
+            vacant: (0..sockets_most).rev().collect(),
             lent: Vec::new(),
             lent_reserved: None,
             quarantined: VecDeque::new(),
@@ -105,11 +116,7 @@ impl Relays {
     /// # Errors
     /// Too many addresses.
     pub(crate) fn announce(&self, server: &mut Server) -> Result<(), RelayError> {
-        let plan = self.pool.plan();
-        plan.ips.iter().try_for_each(|ip| {
-            let at = |addr| SocketAddr::new(addr, plan.ports.low);
-            server.add_relay_address(RelayAddress { bound: at(ip.bound), external: at(ip.external) })
-        })
+        announce(&self.pool.plan(), server)
     }
 
     /// Adds what an Allocate needs to the engine, if the pool has it. Call [`Relays::settle`] after the Allocate.

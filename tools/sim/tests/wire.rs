@@ -251,7 +251,7 @@ async fn usdm_serves_by_path_and_accepts_everything() {
 }
 
 #[test]
-fn after_a_rate_of_0_the_truth_stands() {
+fn after_a_rate_of_0_nothing_changes() {
     // Steps of a quarter of a second are due at most times: making them takes longer than the rate allows.
     let sim = sim::start(Config { instruments: 3, rate_hz: 1_000_000.0, seed: 42, ..Config::default() }).unwrap();
     let id = || sim.truth(Venue::Kraken, 0).0;

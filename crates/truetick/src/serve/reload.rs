@@ -25,7 +25,7 @@ pub(super) struct Parts {
 }
 
 /// Reads the file again at each SIGHUP, from here on, and when the result is asked to. Without a file a SIGHUP changes
-/// nothing, and nobody can ask.
+/// nothing, and the API has no reload.
 ///
 /// # Errors
 /// The signal cannot be caught.

@@ -7,7 +7,8 @@ use anyhow::Context as _;
 use tt_os::secret_file;
 use turn_import::coturn::{PeerRules, peer_rules};
 use turn_server::{
-    AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, KeyedUsers, PeerRange, TurnConfig, TurnSection,
+    AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, ExternalLimits, KeyedUsers, PeerRange, TurnConfig,
+    TurnSection,
 };
 use turn_users::{Database, Follower, RealmOptions, Rows, Source};
 use zeroize::Zeroizing;
@@ -20,13 +21,13 @@ pub(super) struct Opened {
     name: String,
 }
 
-/// Reads the database of `section` for the first time, with the password of its file or `password`, and sets the limits of `turn` to the options of the realm.
+/// Reads the database of `section` for the first time, with the password of its file or `password`.
 ///
 /// # Errors
 /// The name is invalid, or this program has no such database. That it is away is none.
 pub(super) fn open(
     section: &TurnSection,
-    turn: &mut TurnConfig,
+    turn: &TurnConfig,
     password: Option<&Zeroizing<String>>,
 ) -> anyhow::Result<Option<Opened>> {
     let Some(text) = &section.database else { return Ok(None) };
@@ -40,25 +41,18 @@ pub(super) fn open(
         source.set_password(password.clone()).map_err(anyhow::Error::msg).with_context(key)?;
     }
     let database = Database::open(&source, &turn.realm).with_context(key)?;
-    if let Ok(rows) = database.rows() {
-        set_limits(rows.options, turn);
-    }
     Ok(Some(Opened { database, logins: section.database_logins.unwrap_or_default(), name: key() }))
 }
 
-/// Sets the limits of the realm. Like coturn's `max-bps`, that of the database is for each direction.
-fn set_limits(options: RealmOptions, turn: &mut TurnConfig) {
+/// Returns the limits of the realm. Like coturn's `max-bps`, that of the database is for each direction.
+fn limits(options: RealmOptions) -> ExternalLimits {
     let RealmOptions { max_bps, user_quota, total_quota } = options;
     let set = |option: Option<u64>| option.filter(|limit| *limit > 0);
     let count = |limit: u64| u32::try_from(limit).unwrap_or(u32::MAX);
-    if let Some(limit) = set(max_bps) {
-        turn.quotas.bytes_per_second_per_allocation = limit.saturating_mul(2);
-    }
-    if let Some(limit) = set(user_quota) {
-        turn.quotas.allocations_per_user = count(limit);
-    }
-    if let Some(limit) = set(total_quota) {
-        turn.quotas.allocations_total = count(limit);
+    ExternalLimits {
+        allocations_per_user: set(user_quota).map(count),
+        allocations_total: set(total_quota).map(count),
+        bytes_per_second_per_allocation: set(max_bps).map(|limit| limit.saturating_mul(2)),
     }
 }
 
@@ -79,30 +73,20 @@ impl Opened {
     /// The system starts no thread.
     pub(super) fn follow(self, sink: CredentialSink) -> io::Result<Follower> {
         let Self { database, logins, .. } = self;
-        let mut options = database.rows().ok().map(|rows| rows.options);
-        database.follow(move |rows| {
-            if options.is_some_and(|options| options != rows.options) || options.is_none() && rows.options != NO_OPTIONS
-            {
-                tracing::warn!("options of the realm in the database have changed; they need a restart");
+        database.follow(move |rows| match sink.replace(credentials(&rows, logins)) {
+            Ok(true) => {
+                let (users, secrets) = (rows.users.len(), rows.secrets.len());
+                tracing::info!(users, secrets, "users, secrets, peers and limits of the database replaced");
+                true
             }
-            options = Some(rows.options);
-            match sink.replace(credentials(&rows, logins)) {
-                Ok(true) => {
-                    let (users, secrets) = (rows.users.len(), rows.secrets.len());
-                    tracing::info!(users, secrets, "users and secrets of the database replaced");
-                    true
-                }
-                Ok(false) => false,
-                Err(error) => {
-                    tracing::error!(error = format!("{error:#}"), "users and secrets of the database not replaced");
-                    false
-                }
+            Ok(false) => false,
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "users and secrets of the database not replaced");
+                false
             }
         })
     }
 }
-
-const NO_OPTIONS: RealmOptions = RealmOptions { max_bps: None, user_quota: None, total_quota: None };
 
 fn credentials(rows: &Rows, logins: DatabaseLogins) -> ExternalCredentials {
     let PeerRules { allow, allow_own_host, deny, invalid } = peer_rules(&rows.allowed_peers, &rows.denied_peers);
@@ -121,5 +105,6 @@ fn credentials(rows: &Rows, logins: DatabaseLogins) -> ExternalCredentials {
         allow_peers: ranges(allow),
         allow_own_hosts: ranges(allow_own_host),
         deny_peers: ranges(deny),
+        limits: limits(rows.options),
     }
 }

@@ -29,8 +29,11 @@ const KEYS: &[&str] = &[
     "icmp_indications",
     "software",
     "fingerprint_always",
-    "quotas.permissions_per_allocation",
-    "quotas.channels_per_allocation",
+    "realms",
+    "relay_ip",
+    "external_ip",
+    "relay_ports",
+    "relay_low_ports",
 ];
 
 /// Keys that a reload applies while there is a certificate, before and after.
@@ -48,12 +51,9 @@ pub(crate) fn check(
     is_reloaded: impl Fn(&str) -> bool,
 ) -> anyhow::Result<()> {
     ensure!(turn.realm == realm, "a restart is needed for turn.realm: the keys of users depend on it");
-    let (realms, realms_started) = (&next.turn.realms, &started.turn.realms);
-    let has_same_realms = realms.len() == realms_started.len()
-        && realms.iter().zip(realms_started).all(|(is, was)| is.differs_in_credentials_only(was));
     let has_certificates = !started.turn.cert.is_empty() && !next.turn.cert.is_empty();
     reload::refuse_restart_keys(started, next, |key| match key.strip_prefix("turn.") {
-        Some("realms") => has_same_realms,
+        Some(key) if key.starts_with("quotas.") => key != "quotas.ipv6_prefix_bits",
         Some(key) if KEYS_OF_CERTIFICATES.contains(&key) => has_certificates,
         Some(key) => KEYS.contains(&key),
         None => is_reloaded(key),

@@ -14,5 +14,6 @@ mod own_host;
 mod realms;
 mod records;
 mod reload;
+mod reload_relays;
 mod turnserver;
 mod unit;

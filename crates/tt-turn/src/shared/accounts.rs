@@ -56,6 +56,11 @@ impl Pools {
         channels: u32::MAX,
     };
 
+    /// Returns the size of one pool.
+    pub(super) const fn size(self, pool: Pool) -> u32 {
+        self.sizes()[pool as usize]
+    }
+
     const fn sizes(self) -> [u32; POOLS] {
         [self.allocations, self.ports, self.reservations, self.permissions, self.channels]
     }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use super::Quotas;
-use super::accounts::{Bound, Pool, Share};
+use super::accounts::{Bound, Pool, Pools, Share};
 use super::budget::{Budgets, ExcessBudget};
 use super::meter::Meters;
 use super::realms::RealmQuotas;
@@ -19,6 +19,8 @@ pub struct Limits {
     realms: Box<[RealmQuotas]>,
     /// Accounts that have meters, if anything limits traffic.
     accounts: u32,
+    /// What all users together may hold, if the shared state has room for it.
+    pools: Pools,
     share: Share,
     pub(super) meters: Meters,
     pub(super) allocation_rates: Budgets,
@@ -29,11 +31,12 @@ pub struct Limits {
 
 impl Limits {
     /// Creates limits for this number of accounts. `further` are those of the realms after the default one.
-    pub(super) fn new(quotas: Quotas, further: &[RealmQuotas], accounts: u32) -> Self {
+    pub(super) fn new(quotas: Quotas, further: &[RealmQuotas], pools: Pools, accounts: u32) -> Self {
         let realms = core::iter::once(RealmQuotas::of_default(&quotas)).chain(further.iter().copied());
         let realms: Box<[RealmQuotas]> = realms.collect();
         Self {
             accounts,
+            pools: Pools { allocations: pools.allocations.min(quotas.allocations_total), ..pools },
             share: Share::new(quotas.user_share_percent),
             meters: Meters::new(&quotas, realms.iter().copied(), accounts),
             allocation_rates: Budgets::new(quotas.user_allocation_rate),
@@ -46,13 +49,14 @@ impl Limits {
     }
 
     /// Returns limits by other quotas, for [`Server::replace_limits`](crate::Server::replace_limits) of every worker.
-    /// `further` are those of the realms after the default one.
+    /// `further` are those of the realms after the default one, and `pools` what all users together may hold, at most what
+    /// the [`Shared`](super::Shared) was made for.
     ///
     /// Whoever has used up a rate has used up the new one, for as long as by the old one. Who had no limit before begins
     /// with a full bucket. Allocations, permissions and channels beyond a new limit stay. Allocates memory.
     #[must_use]
-    pub fn succeeded_by(&self, quotas: Quotas, further: &[RealmQuotas]) -> Arc<Self> {
-        let new = Self::new(quotas, further, self.accounts);
+    pub fn succeeded_by(&self, quotas: Quotas, further: &[RealmQuotas], pools: Pools) -> Arc<Self> {
+        let new = Self::new(quotas, further, pools, self.accounts);
         new.meters.continue_from(&self.meters);
         Arc::new(Self {
             allocation_rates: self.allocation_rates.succeeded_by(quotas.user_allocation_rate),
@@ -76,12 +80,10 @@ impl Limits {
 
     /// Returns what limits a user of `realm` in a pool.
     pub(super) fn bound(&self, pool: Pool, realm: RealmId) -> Bound {
-        let (most, total) = match pool {
-            Pool::Allocations => {
-                (self.realm(realm).map_or(0, |realm| realm.allocations_per_user), self.quotas.allocations_total)
-            }
-            Pool::Ports | Pool::Reservations | Pool::Permissions | Pool::Channels => (u32::MAX, u32::MAX),
+        let most = match pool {
+            Pool::Allocations => self.realm(realm).map_or(0, |realm| realm.allocations_per_user),
+            Pool::Ports | Pool::Reservations | Pool::Permissions | Pool::Channels => u32::MAX,
         };
-        Bound { most, total, share: self.share }
+        Bound { most, total: self.pools.size(pool), share: self.share }
     }
 }

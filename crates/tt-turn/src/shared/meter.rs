@@ -318,7 +318,7 @@ mod tests {
         let meters = meters_of(&quotas, 2);
         (0..2).for_each(|account| meters.begin(account, 7, at_ms(0)));
         let (one, two, now) = (0, 1, at_ms(1_000));
-        let mut allocations = [0, 0, 0, 1, 1].map(|account| meter(account));
+        let mut allocations = [0, 0, 0, 1, 1].map(meter);
         let mut of = |account, allocation: usize, bytes| {
             assert_eq!(allocations[allocation].user, account);
             meters.spend(&mut allocations[allocation], now, bytes)

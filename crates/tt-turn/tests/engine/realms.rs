@@ -155,7 +155,8 @@ fn a_realm_is_added_and_another_loses_its_origin_while_allocations_live() {
     let (mut world, shared) = start(config(), secrets(|_| true));
     assert_eq!(ask(&mut world, CLIENT, A, ALLOCATE), 0);
     assert_eq!(ask(&mut world, "192.0.2.9:1", NEW, ALLOCATE), 401);
-    let limits = shared.limits().succeeded_by(world::quotas(), &[quotas()[0], quotas()[1], quotas()[0]]);
+    let limits =
+        shared.limits().succeeded_by(world::quotas(), &[quotas()[0], quotas()[1], quotas()[0]], Pools::UNLIMITED);
     world.server.replace_limits(limits);
     let mut realms = config().realms;
     realms[1].origins.clear();

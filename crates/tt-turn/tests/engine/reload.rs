@@ -2,7 +2,7 @@
 
 use tt_turn::config::{Config, Hairpin};
 use tt_turn::credential::Secrets;
-use tt_turn::shared::Quotas;
+use tt_turn::shared::{Pools, Quotas};
 
 use super::wire::{self, ALLOCATE, NONCE, REFRESH};
 use super::world::{self, Out, REALM, UDP, World, addr, key};
@@ -143,7 +143,7 @@ fn a_long_name_is_listed_whole() {
 }
 
 #[test]
-fn new_quotas_count_at_once_and_cost_nobody_an_allocation() {
+fn new_quotas_count_at_once_and_end_no_allocation() {
     let mut world = World::new();
     let (from, peer) = (addr("192.0.2.1:1"), addr("8.8.8.8:53"));
     world.allocate(from);
@@ -154,7 +154,7 @@ fn new_quotas_count_at_once_and_cost_nobody_an_allocation() {
     assert_eq!(sent(&mut world), 50);
     let before = world.shared.limits();
     let limited = Quotas { bytes_per_second_per_user: 10_000, allocations_per_user: 1, ..*before.quotas() };
-    let narrow = before.succeeded_by(limited, &[]);
+    let narrow = before.succeeded_by(limited, &[], Pools::UNLIMITED);
     world.server.replace_limits(narrow.clone());
     assert_eq!(world.server.allocations(), 2, "more than a user may have now");
     assert_eq!(world.ask_as("alice", addr("192.0.2.1:3"), ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]).code(), 486);
@@ -164,7 +164,7 @@ fn new_quotas_count_at_once_and_cost_nobody_an_allocation() {
     assert_eq!(sent(&mut world), 10);
     // Half the rate: the bucket is as empty as it was.
     let half = Quotas { bytes_per_second_per_user: 5_000, ..limited };
-    world.server.replace_limits(narrow.succeeded_by(half, &[]));
+    world.server.replace_limits(narrow.succeeded_by(half, &[], Pools::UNLIMITED));
     assert_eq!(sent(&mut world), 0);
     world.run_s(1);
     assert_eq!(sent(&mut world), 5);

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use tt_turn::config::{RealmId, RemovedUsers};
 use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
+use tt_turn::shared::Quotas;
 
 use crate::commands::WorkerHandle;
 use crate::config::TurnConfig;
@@ -23,6 +24,7 @@ pub(super) struct Origins {
     /// The number of secrets of the configuration, which come first.
     own_secrets: usize,
     own_peers: Peers,
+    own_quotas: Quotas,
     external: ExternalCredentials,
     digests: [u64; USER_PARTS],
     hasher: RandomState,
@@ -50,6 +52,7 @@ impl Origins {
                 allow_own_hosts: config.allow_own_hosts.clone(),
                 deny: config.deny_peers.clone(),
             },
+            own_quotas: config.quotas,
             external: ExternalCredentials::default(),
             digests: [0; USER_PARTS],
             hasher: RandomState::new(),
@@ -58,16 +61,18 @@ impl Origins {
 
     /// Takes what `other` has of the configuration.
     pub(super) fn take_own(&mut self, other: Self) {
-        let Self { own_users, own_secrets, own_peers, .. } = other;
-        (self.own_users, self.own_secrets, self.own_peers) = (own_users, own_secrets, own_peers);
+        let Self { own_users, own_secrets, own_peers, own_quotas, .. } = other;
+        (self.own_users, self.own_secrets) = (own_users, own_secrets);
+        (self.own_peers, self.own_quotas) = (own_peers, own_quotas);
     }
 
-    /// Adds the secrets and peers from outside to those of a configuration.
+    /// Adds the secrets and peers from outside to those of a configuration, and sets the limits from outside.
     pub(super) fn add_external(&self, config: &mut TurnConfig) {
         config.auth_secrets.extend(self.external.auth_secrets.iter().cloned());
         config.allow_peers.extend(&self.external.allow_peers);
         config.allow_own_hosts.extend(&self.external.allow_own_hosts);
         config.deny_peers.extend(&self.external.deny_peers);
+        self.external.limits.set(&mut config.quotas);
     }
 
     /// Returns the name and the key of each user from outside.
@@ -138,8 +143,13 @@ impl Origins {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
         let Peers { allow, allow_own_hosts, deny } = self.own_peers.clone();
-        let mut config =
-            TurnConfig { allow_peers: allow, allow_own_hosts, deny_peers: deny, ..TurnConfig::clone(&in_force.config) };
+        let mut config = TurnConfig {
+            allow_peers: allow,
+            allow_own_hosts,
+            deny_peers: deny,
+            quotas: self.own_quotas,
+            ..TurnConfig::clone(&in_force.config)
+        };
         self.add_external(&mut config);
         config.auth_secrets.clear();
         InForce { config: Arc::new(config), secrets }

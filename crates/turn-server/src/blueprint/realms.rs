@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use tt_turn::config::{RealmConfig, RealmId};
+use anyhow::ensure;
+use tt_turn::config::{REALMS_MAX, RealmConfig, RealmId};
 use tt_turn::credential::{USER_PARTS, UserPart};
 use tt_turn::shared::Shared;
 
@@ -32,42 +33,49 @@ impl RealmUsers {
     }
 }
 
-/// Returns the realms for engines, with the addresses that the listeners have been bound to.
-pub(super) fn engine_realms(config: &TurnConfig, udp: &[SocketAddr], streams: &[StreamAddr]) -> Vec<RealmConfig> {
+/// Returns the addresses of all listeners as configured and as bound.
+pub(super) fn bound_addrs(
+    config: &TurnConfig,
+    udp: &[SocketAddr],
+    streams: &[StreamAddr],
+) -> Vec<(SocketAddr, SocketAddr)> {
     let on_udp_ports = if config.tcp_on_udp_ports { &config.listen[..] } else { &[] };
     let configured_streams = on_udp_ports.iter().chain(&config.listen_tcp).chain(&config.listen_tls);
-    let bound: Vec<(SocketAddr, SocketAddr)> = config
+    config
         .listen
         .iter()
         .copied()
         .zip(udp.iter().copied())
         .chain(configured_streams.copied().zip(streams.iter().map(|stream| stream.addr)))
-        .collect();
-    let of = |realm: &Realm| {
-        let own = bound.iter().filter(|(configured, _)| realm.listen.contains(configured));
-        let mut listeners: Vec<_> = own.map(|(_, bound)| *bound).collect();
-        listeners.dedup();
-        RealmConfig { name: realm.name.clone(), origins: realm.origins.clone(), listeners }
-    };
-    config.realms.iter().map(of).collect()
+        .collect()
 }
 
 impl Blueprint {
-    /// Gives a new configuration the realms that this server has, with the users and secrets of those that it names. A
-    /// realm that it does not name has no users any more.
-    pub(super) fn keep_realms(&self, config: &mut TurnConfig) {
+    /// Returns the realms for engines, with the addresses that the listeners have been bound to.
+    pub(super) fn engine_realms(&self, config: &TurnConfig) -> Vec<RealmConfig> {
+        let of = |realm: &Realm| {
+            let own = self.bound.iter().filter(|(configured, _)| realm.listen.contains(configured));
+            let mut listeners: Vec<_> = own.map(|(_, bound)| *bound).collect();
+            listeners.dedup();
+            RealmConfig { name: realm.name.clone(), origins: realm.origins.clone(), listeners }
+        };
+        config.realms.iter().map(of).collect()
+    }
+
+    /// Puts the realms of a new configuration in the order of their numbers: those that this server has, then new ones. A
+    /// realm that the configuration does not name any more keeps its number; no request selects it, and it has no users.
+    ///
+    /// # Errors
+    /// Too many realms since the start.
+    pub(super) fn order_realms(&self, config: &mut TurnConfig) -> anyhow::Result<()> {
         let mut named = std::mem::take(&mut config.realms);
-        config.realms = self
-            .in_force
-            .load()
-            .config
-            .realms
-            .iter()
-            .map(|kept| {
-                let next = named.iter_mut().find(|next| next.name == kept.name).map(std::mem::take);
-                let Realm { users, auth_secrets, .. } = next.unwrap_or_default();
-                Realm { users, auth_secrets, ..kept.clone() }
-            })
-            .collect();
+        for kept in &self.in_force.load().config.realms {
+            let next = named.iter().position(|next| next.name == kept.name).map(|index| named.remove(index));
+            let gone = || Realm { name: kept.name.clone(), quotas: kept.quotas, ..Realm::default() };
+            config.realms.push(next.unwrap_or_else(gone));
+        }
+        config.realms.append(&mut named);
+        ensure!(config.realms.len() <= REALMS_MAX, "turn.realms: more than {REALMS_MAX} realms since the start");
+        Ok(())
     }
 }

@@ -11,21 +11,25 @@ use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
 use tt_turn::policy::PeerPolicy;
-use tt_turn::shared::Shared;
+use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
 use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::credentials::Users;
+use crate::relay_pool::RelayPlan;
 use crate::streams::{Certificates, read_certificates};
 use crate::worker::Parts;
 
 use super::external::Origins;
 use super::realms::RealmUsers;
-use super::{Blueprint, engine_config, host, random};
+use super::{Blueprint, engine_config, host, pools, random, sockets_max};
 
 /// How long a reload waits for the workers to replace the users.
 const RETIRED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Relay addresses since the start, each with its external address. Engines know 64 addresses of their own.
+const RELAY_IPS_MAX: usize = 32;
 
 /// What a reload replaces. Of users and shared secrets only the derived keys are kept (RFC 8656 section 6).
 #[derive(Clone, Debug)]
@@ -109,21 +113,21 @@ impl Blueprint {
     pub(crate) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
         let in_force = self.in_force.load();
         let mut engine = engine_config(&in_force.config);
-        engine.realms.clone_from(&self.realms);
+        engine.realms = self.engine_realms(&in_force.config);
         engine.peer_policy = self.policy(&in_force.config, &host::read()?);
         // The kernel spreads clients unevenly, so every worker has room for all allocations, for what each is
         // guaranteed, and for everything in the pools.
-        let (caps, allocations) =
-            (in_force.config.caps, self.relay_pool.plan().sockets_max.min(self.pools.allocations));
+        let (caps, Pools { allocations, permissions, channels, .. }) = (in_force.config.caps, self.room);
         let capacity = Capacity {
             allocations,
-            permissions: allocations.saturating_mul(PERMISSIONS_GUARANTEED).saturating_add(self.pools.permissions),
+            permissions: allocations.saturating_mul(PERMISSIONS_GUARANTEED).saturating_add(permissions),
             permissions_per_allocation: caps.permissions,
-            channels: allocations.saturating_mul(CHANNELS_GUARANTEED).saturating_add(self.pools.channels),
+            channels: allocations.saturating_mul(CHANNELS_GUARANTEED).saturating_add(channels),
             channels_per_allocation: caps.channels,
-            relays: self.relay_pool.plan().sockets_max,
+            relays: self.relay_pool.sockets_most(),
         };
         let mut server = Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?);
+        server.replace_limits(self.limits.load_full());
         self.repeat_orders(&mut server);
         Ok(server)
     }
@@ -145,14 +149,16 @@ impl Blueprint {
         let certificates = self.next_certificates(&config)?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         config.external_users = origins.external_users;
-        self.keep_realms(&mut config);
+        self.order_realms(&mut config)?;
         let own = Origins::new(&config);
         origins.add_external(&mut config);
         let users = std::mem::take(&mut config.users);
         let further = RealmUsers::take(&mut config);
         let (next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
         let prepared = self.prepare(next, handles)?;
+        let plan = self.next_plan(&prepared.next.config)?;
         before()?;
+        self.relay_pool.replace_plan(plan);
         if let Some((certificates, identity)) = certificates {
             certificates.replace(identity);
         }
@@ -179,6 +185,16 @@ impl Blueprint {
         Ok(Some((certificates, read_certificates(&config.certificates, &config.tls).context("turn")?)))
     }
 
+    /// Returns the addresses and ports of relay sockets of `config`, on each of which one can be bound.
+    fn next_plan(&self, config: &TurnConfig) -> anyhow::Result<RelayPlan> {
+        let sockets_max = sockets_max(config, self.relay_pool.sockets_most());
+        let plan = self.relay_pool.plan().succeeded_by(&config.relay_ips, config.relay_ports, sockets_max);
+        ensure!(plan.ips.len() <= RELAY_IPS_MAX, "turn.relay_ip: more than {RELAY_IPS_MAX} addresses since the start");
+        let tried = self.relay_pool.try_plan(&plan);
+        tried.map_err(|(ip, error)| anyhow::anyhow!("turn: cannot bind a relay socket on {ip}: {error}"))?;
+        Ok(plan)
+    }
+
     /// Does everything that can fail before users, secrets and peer rules are replaced.
     pub(super) fn prepare(&self, next: InForce, handles: &[WorkerHandle]) -> anyhow::Result<Prepared<'_>> {
         let seeds = handles.iter().map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
@@ -195,6 +211,7 @@ impl Blueprint {
         handles: &[WorkerHandle],
     ) {
         let Prepared { mut next, seeds, known } = prepared;
+        self.replace_surroundings(&next.config, handles);
         self.replace_users(parts, handles);
         next.secrets.share_users(&self.in_force.load().secrets);
         let deadline = Instant::now() + RETIRED_WITHIN;
@@ -212,6 +229,32 @@ impl Blueprint {
         });
         drop((known, before));
         heap::trim();
+    }
+
+    /// Replaces quotas, realms and the addresses of relays: users of a new realm have somewhere to be then.
+    fn replace_surroundings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
+        let InForce { config, secrets } = InForce::clone(&self.in_force.load());
+        let quotas_differ = config.quotas != next.quotas || config.realm_quotas() != next.realm_quotas();
+        let relays_differ = (&config.relay_ips, config.relay_ports) != (&next.relay_ips, next.relay_ports);
+        let realms = self.engine_realms(next);
+        let realms_differ = realms != self.engine_realms(&config);
+        if !quotas_differ && !realms_differ && !relays_differ {
+            return;
+        }
+        let plan = RelayPlan::clone(&self.relay_pool.plan());
+        let pools = pools(next.allocations_max, plan.sockets_max);
+        let limits = self.limits.load().succeeded_by(next.quotas, &next.realm_quotas(), pools);
+        // A worker that restarts from here on uses the new ones.
+        self.limits.store(Arc::clone(&limits));
+        self.realm_names.replace(next);
+        // Without users, as it was, until their parts come.
+        let mut config = TurnConfig { quotas: next.quotas, ..TurnConfig::clone(&config) };
+        config.realms.clone_from(&next.realms);
+        self.in_force.store(Arc::new(InForce { config: Arc::new(config), secrets: secrets.clone() }));
+        send_and_free(handles, Instant::now() + RETIRED_WITHIN, |_, retired| {
+            let next = (Arc::clone(&limits), realms.clone(), plan.clone());
+            WorkerCommand::replace_surroundings(next, secrets.clone(), retired)
+        });
     }
 
     /// Replaces the users of `parts`, one part after the other.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
+use arc_swap::ArcSwap;
 use tt_turn::config::{REALMS_MAX, RealmId};
 use tt_turn::shared::RealmQuotas;
 
@@ -109,25 +110,33 @@ impl TurnConfig {
         Ok(())
     }
 
-    /// Returns the names of all realms.
-    pub(crate) fn realm_names(&self) -> RealmNames {
-        let further = self.realms.iter().map(|realm| realm.name.clone());
-        RealmNames(std::iter::once(self.realm.clone()).chain(further).collect())
-    }
-
     /// Returns the limits of the realms.
     pub(crate) fn realm_quotas(&self) -> Vec<RealmQuotas> {
         self.realms.iter().map(|realm| realm.quotas).collect()
     }
 }
 
-/// The names of all realms by their number.
+/// The names of all realms by their number, for every thread that writes them.
 #[derive(Clone, Debug)]
-pub(crate) struct RealmNames(Arc<[String]>);
+pub(crate) struct RealmNames(Arc<ArcSwap<Vec<String>>>);
 
 impl RealmNames {
-    /// Returns the name of a realm.
-    pub(crate) fn of(&self, realm: RealmId) -> &str {
-        self.0.get(realm.index().map_or(0, |index| index + 1)).map_or("", String::as_str)
+    pub(crate) fn new(config: &TurnConfig) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(names(config))))
     }
+
+    /// Takes the names of `config`, in which those of before have their place.
+    pub(crate) fn replace(&self, config: &TurnConfig) {
+        self.0.store(Arc::new(names(config)));
+    }
+
+    /// Returns the name of a realm.
+    pub(crate) fn of(&self, realm: RealmId) -> String {
+        self.0.load().get(realm.index().map_or(0, |index| index + 1)).cloned().unwrap_or_default()
+    }
+}
+
+fn names(config: &TurnConfig) -> Vec<String> {
+    let further = config.realms.iter().map(|realm| realm.name.clone());
+    std::iter::once(config.realm.clone()).chain(further).collect()
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash as _, Hasher as _, RandomState};
 
 use tt_turn::credential::{USER_PARTS, UserSecret, md5_key, user_part_of};
+use tt_turn::shared::Quotas;
 use zeroize::{Zeroize as _, ZeroizeOnDrop, Zeroizing};
 
 use super::{AuthSecret, Users};
@@ -31,6 +32,30 @@ pub struct ExternalCredentials {
     pub allow_own_hosts: Vec<PeerRange>,
     /// Peers to deny.
     pub deny_peers: Vec<PeerRange>,
+    /// Limits in place of those of the configuration.
+    pub limits: ExternalLimits,
+}
+
+/// Limits of the default realm in place of those of the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExternalLimits {
+    /// Live allocations and reserved ports of one user.
+    pub allocations_per_user: Option<u32>,
+    /// Live allocations and reserved ports of all users.
+    pub allocations_total: Option<u32>,
+    /// Relayed bytes per second of one allocation, both directions together.
+    pub bytes_per_second_per_allocation: Option<u64>,
+}
+
+impl ExternalLimits {
+    /// Puts the limits into `quotas`.
+    pub(crate) fn set(self, quotas: &mut Quotas) {
+        let Self { allocations_per_user, allocations_total, bytes_per_second_per_allocation } = self;
+        quotas.allocations_per_user = allocations_per_user.unwrap_or(quotas.allocations_per_user);
+        quotas.allocations_total = allocations_total.unwrap_or(quotas.allocations_total);
+        quotas.bytes_per_second_per_allocation =
+            bytes_per_second_per_allocation.unwrap_or(quotas.bytes_per_second_per_allocation);
+    }
 }
 
 /// Users with the MD5 keys of long-term credentials (RFC 8489 section 9.2.2). `Debug` shows neither.

@@ -17,7 +17,7 @@ use crate::config::RealmNames;
 struct Line<'a> {
     event: &'static str,
     id: &'a str,
-    realm: &'a str,
+    realm: String,
     user: &'a str,
     client: SocketAddr,
     transport: &'static str,

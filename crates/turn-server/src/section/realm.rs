@@ -48,16 +48,4 @@ impl RealmSection {
             bytes_per_second_per_allocation: rate(self.allocation_bytes_per_second),
         }
     }
-
-    /// Returns whether a reload can make `other` of this one: users and secrets may differ.
-    #[must_use]
-    pub fn differs_in_credentials_only(&self, other: &Self) -> bool {
-        let without = |section: &Self| Self {
-            user: Vec::new(),
-            user_file: Vec::new(),
-            auth_secret_file: Vec::new(),
-            ..section.clone()
-        };
-        without(self) == without(other)
-    }
 }

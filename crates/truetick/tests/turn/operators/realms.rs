@@ -218,24 +218,60 @@ fn a_reload_replaces_users_of_every_realm() {
     let answer = server.ask("POST", "/api/v1/reload", Some(TOKEN));
     assert_eq!(answer.json(), json!({ "reloaded": true }));
     wait("the third user of a", || client_a(&server, "third").log_in().is_ok());
-    for (was, is) in [
-        ("https://other.example", "https://third.example"),
-        ("user_allocations = 1", "user_allocations = 5"),
-        ("name = \"b.example\"", "name = \"c.example\""),
-    ] {
-        server.edit(|text| text.replace(was, is));
+    assert_eq!(kept.refresh(600), 0);
+}
+
+#[test]
+fn a_reload_adds_realms_and_changes_origins_listeners_and_quotas() {
+    let server = start();
+    let (mut kept_a, mut kept_b) = (client_a(&server, "ann"), client_b(&server, "ann"));
+    kept_a.allocate().unwrap();
+    kept_b.allocate().unwrap();
+    let reload = |change: &dyn Fn(String) -> String| {
+        server.edit(change);
         let answer = server.ask("POST", "/api/v1/reload", Some(TOKEN));
-        assert_eq!(
-            (answer.status, answer.json()),
-            (422, json!({ "error": "a restart is needed for turn.realms" })),
-            "{is}"
-        );
-        server.edit(|text| text.replace(is, was));
-    }
-    assert_eq!(
-        Client::new(server.listen, "new", "b-secret").of_origin("https://third.example").challenge(),
-        "truetick"
-    );
+        assert_eq!((answer.status, answer.json()), (200, json!({ "reloaded": true })));
+    };
+    let challenged_for = |origin: &str| Client::new(server.listen, "ann", "none").of_origin(origin).challenge();
+    assert_eq!(challenged_for("https://third.example"), "truetick");
+    reload(&|text| text.replace("https://other.example", "https://third.example"));
+    wait("the new origin", || challenged_for("https://third.example") == "b.example");
+    assert_eq!(challenged_for("https://other.example"), "truetick");
+
+    assert_eq!(client_a(&server, "ann").log_in(), Err(486), "one for each user of a");
+    reload(&|text| text.replace("user_allocations = 1\n", "user_allocations = 2\n"));
+    wait("two for each user of a", || client_a(&server, "ann").log_in().is_ok());
+
+    // A new realm takes the listener of a, and a is for an origin now.
+    write_secret(&server.folder, "users-c", "ann:c-secret\n");
+    let folder = server.folder().display().to_string();
+    reload(&|text| {
+        let of_c = format!("[[turn.realms]]\nname = \"c.example\"\nlisten = [\"127.0.0.2:0\"]\n");
+        text.replace("listen = [\"127.0.0.2:0\"]\n", "origins = [\"https://a.example\"]\n")
+            + &format!("{of_c}user_file = [\"{folder}/users-c\"]\nuser_allocations = 1\n")
+    });
+    let client_c = || Client::new(listener_a(&server), "ann", "c-secret");
+    wait("the new realm", || client_c().log_in().is_ok());
+    let mut kept_c = client_c();
+    kept_c.allocate().unwrap();
+    assert_eq!(client_c().log_in(), Err(486));
+    assert_eq!(challenged_for("https://a.example"), "a.example");
+    let rows = server.ask("GET", "/api/v1/turn/allocations?user=ann", Some(TOKEN)).json();
+    let mut realms: Vec<_> = rows["list"].as_array().unwrap().iter().map(|row| row["realm"].clone()).collect();
+    realms.sort_by_key(ToString::to_string);
+    assert_eq!(realms, ["a.example", "b.example", "c.example"], "{rows}");
+
+    // A realm that is gone has no users; one that comes back has them again.
+    let whole = fs::read_to_string(server.folder().join("truetick.toml")).unwrap();
+    reload(&|text| text.split("[[turn.realms]]\nname = \"c.example\"").next().unwrap().to_owned());
+    wait("c is gone", || client_c().log_in() == Err(401));
+    reload(&|_| whole.clone());
+    wait("c is back", || client_c().log_in() == Err(486));
+    assert_eq!((kept_b.refresh(600), kept_c.refresh(600)), (0, 0));
+    server.signal(Signal::SIGINT);
+    let folder = server.ended_with_folder();
+    let lines = fs::read_to_string(folder.path().join("records")).unwrap();
+    assert!(lines.contains("\"realm\":\"c.example\""), "{lines}");
 }
 
 #[test]

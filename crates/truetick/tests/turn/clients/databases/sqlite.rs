@@ -81,7 +81,8 @@ fn sqlite_peers_and_options_of_the_realm_count() {
     sqlite3(&file, &format!("INSERT INTO denied_peer_ip VALUES ('{REALM}', '12.0.0.1')"));
     wait("the new rule", || permit("12.0.0.1") == 403);
     admin.run(&["-g", "--user-quota=2"]);
-    server.wait_log("they need a restart", 1);
+    wait("the new quota", || server.client("carol").log_in().is_ok());
+    assert_eq!(client.refresh(600), 0, "what lives goes on");
 }
 
 /// A file that goes away, comes back, is no database, and lacks a table: users stay, and each fault has a name.
