@@ -1,15 +1,13 @@
 //! The command line: global options, subcommands, log output and exit statuses.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use tracing::level_filters::LevelFilter;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Config;
+use crate::logs::{self, LogFormat, LogLevel};
 use crate::manual;
 #[cfg(feature = "simulate")]
 use crate::simulate;
@@ -36,16 +34,9 @@ struct Cli {
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 1_000)]
     config: Option<PathBuf>,
 
-    /// Minimum log level
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value_t = LogLevel::Info,
-        help_heading = GLOBAL,
-        display_order = 1_001
-    )]
-    log_level: LogLevel,
+    /// Minimum log level [default: `level` of `[log]` in the configuration file, or info]
+    #[arg(long, global = true, value_enum, help_heading = GLOBAL, display_order = 1_001)]
+    log_level: Option<LogLevel>,
 
     /// Log format on standard error, one line per event
     #[arg(
@@ -134,22 +125,6 @@ enum Command {
     Man(manual::ManArgs),
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LogLevel {
-    Off,
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
-}
-
 /// Runs the command that the process's arguments name.
 ///
 /// Exit status 0: success, or stopped by a signal. 1: startup, run or check failed. 2: invalid arguments, or nothing to
@@ -162,7 +137,7 @@ pub fn main() -> ExitCode {
     }
     #[cfg(feature = "turn")]
     if is_called_turnserver(std::env::args_os().next()) {
-        write_logs(LogLevel::Info, LogFormat::Text);
+        logs::start(None, LogFormat::Text);
         return status_of(turn::turnserver_main(std::env::args_os().skip(1)));
     }
     let cli = match Cli::try_parse() {
@@ -170,7 +145,7 @@ pub fn main() -> ExitCode {
         // clap prints usage and suggestions, and returns status 0 for --help and --version.
         Err(error) => error.exit(),
     };
-    write_logs(cli.level(), cli.log_format);
+    logs::start(cli.level(), cli.log_format);
     status_of(dispatch(cli))
 }
 
@@ -196,11 +171,11 @@ fn asks_for_build(arguments: impl Iterator<Item = OsString>) -> bool {
 }
 
 impl Cli {
-    /// The level of the log. By default a bench does not report the starts and ends of its engines.
-    fn level(&self) -> LogLevel {
+    /// The level of the log, if not that of the file. By default a bench does not report the starts and ends of its engines.
+    fn level(&self) -> Option<LogLevel> {
         #[cfg(feature = "bench")]
-        if matches!((&self.command, self.log_level), (Command::Bench(_), LogLevel::Info)) {
-            return LogLevel::Warn;
+        if matches!((&self.command, self.log_level), (Command::Bench(_), None)) {
+            return Some(LogLevel::Warn);
         }
         self.log_level
     }
@@ -239,6 +214,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
+    logs::follow(&config.log);
     match cli.command {
         #[cfg(feature = "turn")]
         Command::Turn(args) => turn::run(*args, &config),
@@ -283,51 +259,6 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn write_logs(level: LogLevel, format: LogFormat) {
-    let level = match level {
-        LogLevel::Off => LevelFilter::OFF,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let records = tracing_subscriber::fmt().with_max_level(level).with_writer(|| OneLine).with_ansi(false);
-    match format {
-        LogFormat::Text => records.init(),
-        LogFormat::Json => records.json().init(),
-    }
-}
-
-/// Standard error with one line per event: control characters are escaped.
-struct OneLine;
-
-impl io::Write for OneLine {
-    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        io::stderr().lock().write_all(escaped(&String::from_utf8_lossy(record)).as_bytes())?;
-        Ok(record.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
-    }
-}
-
-/// Returns `record` with every control character but the final line feed as a JSON escape.
-fn escaped(record: &str) -> String {
-    let (body, end) = record.strip_suffix('\n').map_or((record, ""), |body| (body, "\n"));
-    let mut text = String::with_capacity(record.len());
-    for c in body.chars() {
-        if c.is_control() {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\\u{:04x}", u32::from(c));
-        } else {
-            text.push(c);
-        }
-    }
-    text + end
-}
-
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -352,11 +283,5 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn a_log_event_is_one_line() {
-        let record = "user=\"a\r\nb\u{1b}[2J\u{9b}\0\" \u{e9}\n";
-        assert_eq!(escaped(record), "user=\"a\\u000d\\u000ab\\u001b[2J\\u009b\\u0000\" \u{e9}\n");
     }
 }

@@ -19,6 +19,7 @@ use tt_os::regular_file::{self, Contents};
 #[cfg(feature = "turn")]
 use turn_server::TurnSection;
 
+use crate::logs::LogSection;
 use source::Source;
 
 /// The content of a configuration file; absent keys have their default.
@@ -37,6 +38,8 @@ pub struct Config {
     /// `[http]`
     #[cfg(any(feature = "market", feature = "risk", feature = "turn"))]
     pub http: HttpSection,
+    /// `[log]`
+    pub log: LogSection,
     /// The file that it was read from.
     #[serde(skip)]
     path: Option<PathBuf>,

@@ -7,6 +7,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod logs;
 
 #[cfg(feature = "market")]
 pub mod audit;

@@ -82,7 +82,7 @@ pub(crate) fn spawn(
     thread::Builder::new().name("reload".to_owned()).spawn(handle).map(drop)
 }
 
-/// Rejects a change of keys that `is_reloaded` does not name.
+/// Rejects a change of keys that `is_reloaded` does not name, but for `log.level`.
 ///
 /// # Errors
 /// The dotted names of these keys; a configuration has no text.
@@ -90,7 +90,7 @@ pub(crate) fn refuse_restart_keys(was: &Config, is: &Config, is_reloaded: impl F
     let table = |config: &Config| -> anyhow::Result<toml::Table> { Ok(config.to_toml()?.parse()?) };
     let mut keys = Vec::new();
     add_changed("", &table(was)?, &table(is)?, &mut keys);
-    keys.retain(|key| !is_reloaded(key));
+    keys.retain(|key| key != "log.level" && !is_reloaded(key));
     anyhow::ensure!(keys.is_empty(), "a restart is needed for {}", keys.join(" "));
     Ok(())
 }

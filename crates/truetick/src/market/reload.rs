@@ -9,6 +9,7 @@ use tt_os::shutdown;
 use tt_status::reload::Reload;
 
 use crate::config::Config;
+use crate::logs;
 use crate::reload::{self as events, Requests};
 
 /// A feed with the keys that it was added with.
@@ -33,7 +34,9 @@ pub(crate) fn follow_file(feeds: Feeds, config: &Config, ids: Vec<u32>) -> anyho
     let reload = move || {
         let next = Config::read(&path)?;
         events::refuse_restart_keys(&started, &next, |key| key == "market.feeds")?;
-        followed.apply(next.market.feeds)
+        followed.apply(next.market.feeds)?;
+        logs::follow(&next.log);
+        Ok(())
     };
     events::spawn("market: ", received, reload).context("market: thread")?;
     Ok(Some(Arc::new(Requests(sender))))

@@ -9,6 +9,7 @@ use turn_server::Reloader;
 
 use super::{Args, Credential, turn_config};
 use crate::config::Config;
+use crate::logs;
 use crate::market::Followed;
 use crate::reload::{self, Requests};
 use crate::turn::reloaded;
@@ -46,6 +47,8 @@ impl Parts {
         let follows = self.feeds.is_some();
         reloaded::check(&self.started, &next, (&turn, self.turn.realm()), |key| follows && key == "market.feeds")?;
         let feeds = &mut self.feeds;
-        self.turn.reload(turn, || feeds.as_mut().map_or(Ok(()), |feeds| feeds.apply(next.market.feeds)))
+        self.turn.reload(turn, || feeds.as_mut().map_or(Ok(()), |feeds| feeds.apply(next.market.feeds)))?;
+        logs::follow(&next.log);
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use turn_users::Follower;
 
 use super::{Args, Origin, reloaded};
 use crate::config::Config;
+use crate::logs;
 use crate::reload::{self, Event};
 
 /// Exit status if allocations were left at the end of a drain.
@@ -96,6 +97,7 @@ impl SignalLoop<'_> {
         reloaded::check(self.started, &loaded.config, (&turn, reloader.realm()), |_| false)?;
         let drain_timeout = turn.drain_timeout;
         reloader.reload(turn, || Ok(()))?;
+        logs::follow(&loaded.config.log);
         self.drain_timeout = drain_timeout;
         if let Some(database) = self.database {
             database.read_now();

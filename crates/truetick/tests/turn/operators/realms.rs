@@ -246,7 +246,7 @@ fn a_reload_adds_realms_and_changes_origins_listeners_and_quotas() {
     write_secret(&server.folder, "users-c", "ann:c-secret\n");
     let folder = server.folder().display().to_string();
     reload(&|text| {
-        let of_c = format!("[[turn.realms]]\nname = \"c.example\"\nlisten = [\"127.0.0.2:0\"]\n");
+        let of_c = "[[turn.realms]]\nname = \"c.example\"\nlisten = [\"127.0.0.2:0\"]\n";
         text.replace("listen = [\"127.0.0.2:0\"]\n", "origins = [\"https://a.example\"]\n")
             + &format!("{of_c}user_file = [\"{folder}/users-c\"]\nuser_allocations = 1\n")
     });

@@ -293,6 +293,27 @@ fn each_key_that_only_a_start_reads_is_named_and_changes_nothing() {
 }
 
 #[test]
+fn the_log_level_follows_a_reload_unless_a_flag_sets_it() {
+    const CREATED: &str = "allocation created";
+    for (flags, counts) in [(&[][..], [0, 1, 1, 2]), (&["--log-level", "info"], [0; 4])] {
+        let server = Operated::start(KEYS, flags);
+        let mut level = String::new();
+        for (next, count) in ["info", "debug", "error", "debug"].into_iter().zip(counts) {
+            server.edit(|text| text.replace(&level, "") + &format!("[log]\nlevel = {next:?}\n"));
+            level = format!("[log]\nlevel = {next:?}\n");
+            assert_eq!(server.ask("POST", "/api/v1/reload", Some(TOKEN)).status, 200);
+            let mut client = server.client("ann");
+            client.allocate().unwrap();
+            assert_eq!(client.refresh(0), 0);
+            server.wait_log(CREATED, count);
+        }
+        server.signal(Signal::SIGINT);
+        let (_, log) = server.ended();
+        assert_eq!(log.lines().filter(|line| line.contains(CREATED)).count(), counts[3], "{log}");
+    }
+}
+
+#[test]
 fn a_changed_port_is_not_listened_on_before_a_restart() {
     let server = Operated::start(KEYS, &[]);
     // A port that was free a moment ago.
