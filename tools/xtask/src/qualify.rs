@@ -98,6 +98,12 @@ const QUALIFICATIONS: &[Qualification] = &[
         run: |root, _| availability(root),
     },
     Qualification {
+        name: "reloads",
+        about: "100 reloads of the release build, each of one thing, under 1,000 relayed calls: nothing lost, no pause",
+        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-server/src"],
+        run: |root, _| reloads(root),
+    },
+    Qualification {
         name: "packages",
         about: "each published crate builds from its package",
         judges: &["Cargo.toml", "crates"],
@@ -273,15 +279,29 @@ const ATTACKS: &[&str] =
     &["strangers::", "floods::", "pools::", "spray::", "handshake_loops::", "user_files::", "streams::bounds::"];
 
 fn availability(root: &Path) -> anyhow::Result<String> {
+    let text = of_the_release(root, ATTACKS)?;
+    text.lines().find(|line| line.starts_with("test result: ")).map(str::to_owned).context("libtest has no result")
+}
+
+fn reloads(root: &Path) -> anyhow::Result<String> {
+    let text = of_the_release(root, &["reload_calls::"])?;
+    let is_measured = |line: &&str| line.contains(" calls, ") || line.starts_with("a Binding ");
+    let measured: Vec<&str> = text.lines().filter(is_measured).collect();
+    ensure!(!measured.is_empty(), "nothing was measured");
+    Ok(measured.join("; "))
+}
+
+/// Runs `modules` of the test `turn` against the release build, and returns what they print.
+fn of_the_release(root: &Path, modules: &[&str]) -> anyhow::Result<String> {
     ensure!(cargo(root, &["build", "--release", "--locked"]).status()?.success(), "the program does not build");
     let arguments = ["test", "--quiet", "--locked", "--package", "truetick", "--test", "turn", "--"];
     let mut tests = cargo(root, &arguments);
-    tests.args(["--test-threads", "1", "--nocapture"]).args(ATTACKS);
+    tests.args(["--test-threads", "1", "--nocapture"]).args(modules);
     let output = tests.env("TRUETICK_PROGRAM", root.join("target/release/truetick")).output().context("cargo")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     println!("{text}");
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    text.lines().find(|line| line.starts_with("test result: ")).map(str::to_owned).context("libtest has no result")
+    Ok(text)
 }
 
 fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<String> {

@@ -17,6 +17,7 @@ mod operators;
 mod packets;
 mod pools;
 mod relay;
+mod reload_calls;
 mod server;
 mod spray;
 mod strangers;

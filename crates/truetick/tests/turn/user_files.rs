@@ -12,7 +12,7 @@ use crate::wire::{self, Writer};
 
 const USERS: usize = 100_000;
 const EVERY: Duration = Duration::from_millis(1);
-const PAUSE_MAX: Duration = Duration::from_millis(5);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(5);
 
 /// A file of users without ann, whom every test knows.
 fn users(generation: u32) -> String {
@@ -45,16 +45,21 @@ fn workers(server: &Operated) -> Vec<String> {
 
 /// Waits for the answers of Binding requests, each sorted.
 #[derive(Debug, Default)]
-struct Waits {
-    whole: Vec<Duration>,
+pub(crate) struct Waits {
+    pub(crate) whole: Vec<Duration>,
     /// Without the time in which this thread or a worker was ready and had no CPU: the load of the machine.
-    of_server: Vec<Duration>,
+    pub(crate) of_server: Vec<Duration>,
     /// What the busier worker computed meanwhile.
-    computed: Vec<Duration>,
+    pub(crate) computed: Vec<Duration>,
 }
 
 /// Sends a Binding request every millisecond until the log has `records` reloads.
 fn waits_until_reloaded(server: &Operated, records: usize) -> Waits {
+    waits_until(server, || server.log().matches("configuration reloaded").count() >= records)
+}
+
+/// Sends a Binding request every millisecond, at least one, until `is_done`.
+pub(crate) fn waits_until(server: &Operated, mut is_done: impl FnMut() -> bool) -> Waits {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.listen).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -62,7 +67,7 @@ fn waits_until_reloaded(server: &Operated, records: usize) -> Waits {
     let read = || workers.iter().map(|task| cpu_and_waited(task)).collect::<Vec<_>>();
     let (mut bytes, mut waits) = ([0; 1_500], Waits::default());
     let started = Instant::now();
-    while server.log().matches("configuration reloaded").count() < records {
+    while waits.whole.is_empty() || !is_done() {
         assert!(started.elapsed() < PATIENCE, "{}", server.log());
         let (own_before, before) = (cpu_and_waited(&own)[1], read());
         let sent = Instant::now();
