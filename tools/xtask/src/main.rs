@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bpf;
 mod captures;
 mod code;
 mod conformance;
@@ -45,6 +46,8 @@ enum Command {
     Soak(soak::Arguments),
     /// Download and verify the captures that docs/captures.md lists.
     Captures(captures::Arguments),
+    /// Build the XDP object again and compare it bit by bit with the committed one.
+    Bpf(bpf::Arguments),
     /// Make an artefact for other machines under target/dist.
     Dist(dist::Arguments),
 }
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Qualify(arguments) => qualify::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Captures(arguments) => captures::run(&arguments),
+        Command::Bpf(arguments) => bpf::run(&arguments),
         Command::Dist(arguments) => dist::run(&arguments),
     };
     outcome.unwrap_or_else(|error| {

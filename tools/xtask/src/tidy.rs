@@ -90,6 +90,7 @@ pub(crate) fn violations(root: &Path) -> anyhow::Result<Vec<Violation>> {
     violations.extend(figures::check(&tree));
     violations.extend(floats::check(&tree));
     violations.extend(venues::check(&tree));
+    violations.extend(crate::bpf::check(root)?);
     violations.extend(crate::conformance::check(&tree));
     if crate::in_ci() {
         violations.extend(notes(&tree));

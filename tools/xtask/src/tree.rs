@@ -98,17 +98,23 @@ impl Tree {
     }
 }
 
-/// Copies the text files of the tree under `root` to `to`; files that did not change keep their time.
+/// Copies the text files of the tree under `root` to `to`, and the object that is part of a build; files that did not
+/// change keep their time.
 pub(crate) fn copy_tree(root: &Path, to: &Path) -> anyhow::Result<()> {
-    for file in Tree::read(root)?.files {
-        let path = to.join(&file.path);
-        if std::fs::read_to_string(&path).is_ok_and(|text| text == file.text) {
+    let tree = Tree::read(root)?;
+    let objects = tree.binary.iter().filter(|path| path.ends_with(".bpf.o"));
+    let objects = objects.map(|path| Ok((path.clone(), std::fs::read(root.join(path))?)));
+    let texts = tree.files.iter().map(|file| Ok((file.path.clone(), file.text.clone().into_bytes())));
+    for copied in texts.chain(objects) {
+        let (path, bytes): (String, Vec<u8>) = copied.map_err(|error: std::io::Error| error)?;
+        let path = to.join(path);
+        if std::fs::read(&path).is_ok_and(|kept| kept == bytes) {
             continue;
         }
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(&path, &file.text)?;
+        std::fs::write(&path, bytes)?;
     }
     Ok(())
 }

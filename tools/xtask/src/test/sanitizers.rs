@@ -5,7 +5,7 @@ use super::suites::{libtest, present};
 use crate::tally::{Outcome, Tally};
 
 /// Crates under the address sanitizer: all with unsafe code, and the TURN engine.
-const SANITIZED: &[&str] = &["tt-meter", "tt-sync", "tt-simd", "tt-os", "tt-net", "tt-turn"];
+const SANITIZED: &[&str] = &["tt-meter", "tt-sync", "tt-simd", "tt-os", "tt-net", "tt-path", "tt-turn"];
 const HOST_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Few cases each: Miri interprets, some thousand times slower. Isolation would keep proptest from its own folder.

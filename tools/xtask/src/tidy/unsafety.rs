@@ -14,6 +14,7 @@ const LISTED: &[&str] = &[
     "crates/tt-os/src/passed_sockets.rs",
     "crates/tt-os/src/priority.rs",
     "crates/tt-os/src/shared.rs",
+    "crates/tt-path/src/sys/",
     "crates/tt-simd/src/crc/clmul.rs",
     "crates/tt-simd/src/prefetch.rs",
     "crates/tt-sync/examples/processes.rs",

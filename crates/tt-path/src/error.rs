@@ -1,0 +1,168 @@
+//! Why the kernel does not relay, in one line that says what would help.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// Why the fast path cannot be used. The caller continues with sockets.
+#[derive(Debug)]
+pub enum PathError {
+    /// The committed object and this crate disagree.
+    Layout(String),
+    /// The kernel did not accept maps or program.
+    Load {
+        /// The step that failed: `maps`, `program`.
+        step: &'static str,
+        /// The kernel's error, if a system call failed.
+        os: Option<i32>,
+        /// The first line of the loader's message, or the last of the verifier's log.
+        detail: String,
+    },
+    /// The program could not be attached.
+    Attach {
+        /// Name of the interface.
+        interface: String,
+        /// The kernel's error.
+        os: Option<i32>,
+    },
+    /// Another attached interface has the same slot.
+    Slot {
+        /// Name of the interface.
+        interface: String,
+        /// Index of the interface that has the slot.
+        taken_by: u32,
+    },
+    /// A map could not be read or changed.
+    Map {
+        /// Name of the map.
+        map: &'static str,
+        /// The kernel's error.
+        os: Option<i32>,
+    },
+    /// A path's addresses are not of one family.
+    Family,
+    /// An index is outside of its table.
+    Index {
+        /// Name of the table.
+        map: &'static str,
+        /// The index.
+        index: u32,
+    },
+}
+
+impl PathError {
+    /// Returns the kernel's error number, if a system call failed.
+    #[must_use]
+    pub const fn os_error(&self) -> Option<i32> {
+        match self {
+            Self::Load { os, .. } | Self::Attach { os, .. } | Self::Map { os, .. } => *os,
+            Self::Layout(_) | Self::Slot { .. } | Self::Family | Self::Index { .. } => None,
+        }
+    }
+}
+
+const EPERM: i32 = 1;
+const E2BIG: i32 = 7;
+const EBUSY: i32 = 16;
+const ENODEV: i32 = 19;
+const EINVAL: i32 = 22;
+const ERANGE: i32 = 34;
+const EOPNOTSUPP: i32 = 95;
+
+const GRANT: &str = "grant CAP_BPF and CAP_NET_ADMIN";
+
+impl fmt::Display for PathError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layout(what) => write!(out, "the XDP object is not the one of this build: {what}; build again"),
+            Self::Load { step, os: Some(EPERM), .. } => {
+                write!(out, "the kernel denies BPF ({step}): {GRANT}, or use sockets only")
+            }
+            Self::Load { step, os: Some(os), detail } => {
+                let reason = io::Error::from_raw_os_error(*os);
+                write!(out, "the kernel rejects the XDP {step}: {reason}: {detail}; Linux 5.12 or later is needed")
+            }
+            Self::Load { step, os: None, detail } => write!(out, "the XDP {step} cannot be loaded: {detail}"),
+            Self::Attach { interface, os } => write_attach(out, interface, *os),
+            Self::Slot { interface, taken_by } => {
+                write!(out, "{interface} cannot be attached with interface {taken_by}: use one of them")
+            }
+            Self::Map { map, os: Some(E2BIG) } => write!(out, "the map {map} is full: raise the number of paths"),
+            Self::Map { map, os: Some(EPERM) } => {
+                write!(out, "the kernel denies access to the map {map}: keep CAP_BPF")
+            }
+            Self::Map { map, os: Some(os) } => write!(out, "the map {map}: {}", io::Error::from_raw_os_error(*os)),
+            Self::Map { map, os: None } => write!(out, "the map {map} is not the one of this build: build again"),
+            Self::Family => out.write_str("the addresses of the path are not of one family: relay by sockets"),
+            Self::Index { map, index } => write!(out, "the map {map} has no entry {index}: load it with more"),
+        }
+    }
+}
+
+fn write_attach(out: &mut fmt::Formatter<'_>, interface: &str, os: Option<i32>) -> fmt::Result {
+    match os {
+        Some(EPERM) => write!(out, "the kernel denies XDP on {interface}: {GRANT}"),
+        Some(EBUSY) => write!(out, "another XDP program is on {interface}: ip link set dev {interface} xdp off"),
+        Some(ENODEV) => write!(out, "there is no interface {interface}: ip link show"),
+        Some(EOPNOTSUPP) => {
+            write!(out, "the driver of {interface} has no native XDP: use generic mode, or sockets only")
+        }
+        Some(EINVAL | ERANGE) => {
+            write!(out, "the driver of {interface} rejects XDP: ethtool -K {interface} lro off, or a smaller MTU")
+        }
+        Some(os) => write!(out, "XDP on {interface}: {}", io::Error::from_raw_os_error(os)),
+        None => write!(out, "{interface} has no BPF links: Linux 5.9 or later is needed"),
+    }
+}
+
+impl Error for PathError {}
+
+/// Returns the number of the innermost system error in a chain of errors.
+pub(crate) fn os_error(error: &(dyn Error + 'static)) -> Option<i32> {
+    let mut next = Some(error);
+    let mut found = None;
+    while let Some(error) = next {
+        found = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error).or(found);
+        next = error.source();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_is_one_line_that_says_what_would_help() {
+        let attach = |os| PathError::Attach { interface: "eth0".to_owned(), os };
+        let load = |os, detail: &str| PathError::Load { step: "program", os, detail: detail.to_owned() };
+        let cases = [
+            (load(Some(EPERM), ""), "CAP_BPF and CAP_NET_ADMIN"),
+            (load(Some(EINVAL), "R1 invalid"), "R1 invalid; Linux 5.12"),
+            (load(None, "no license"), "no license"),
+            (attach(Some(EPERM)), "CAP_NET_ADMIN"),
+            (attach(Some(EBUSY)), "ip link set dev eth0 xdp off"),
+            (attach(Some(EOPNOTSUPP)), "no native XDP"),
+            (attach(Some(EINVAL)), "ethtool -K eth0 lro off"),
+            (attach(Some(ENODEV)), "no interface eth0"),
+            (attach(None), "Linux 5.9"),
+            (PathError::Map { map: "flows4", os: Some(E2BIG) }, "raise the number of paths"),
+            (PathError::Map { map: "flows4", os: Some(EPERM) }, "keep CAP_BPF"),
+            (PathError::Layout("flow".to_owned()), "build again"),
+        ];
+        for (error, help) in cases {
+            let text = error.to_string();
+            assert!(text.contains(help) && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_innermost_system_error_is_found() {
+        let error = aya::maps::MapError::from(aya::sys::SyscallError {
+            call: "bpf_map_update_elem",
+            io_error: io::Error::from_raw_os_error(E2BIG),
+        });
+        assert_eq!(os_error(&error), Some(E2BIG));
+        assert_eq!(os_error(&aya::maps::MapError::KeyNotFound), None);
+    }
+}

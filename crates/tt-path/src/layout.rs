@@ -1,0 +1,153 @@
+//! The structs that the XDP program and this crate share, as `bpf/paths.bpf.c` declares them.
+//!
+//! [`crate::btf::check`] compares sizes, offsets and reasons with the object's BTF before anything is loaded. Fields of
+//! keys, and addresses, ports and channel of a flow, are in network byte order.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// Slots of interfaces; an interface's slot is its index modulo this number.
+pub(crate) const INTERFACES: u32 = 64;
+/// [`Flow::meter`] of a flow without a rate.
+pub(crate) const NO_METER: u32 = u32::MAX;
+/// [`Flow::kind`]: remove the ChannelData header.
+pub(crate) const KIND_STRIP: u8 = 1;
+/// [`Flow::kind`]: add a ChannelData header.
+pub(crate) const KIND_ADD: u8 = 2;
+
+/// Key of a flow over IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Key4 {
+    pub(crate) from: [u8; 4],
+    pub(crate) to: [u8; 4],
+    pub(crate) fport: [u8; 2],
+    pub(crate) tport: [u8; 2],
+    /// Channel number; 0 for a packet from a peer.
+    pub(crate) chan: [u8; 2],
+    /// Slot of the interface, in the CPU's byte order.
+    pub(crate) iface: u16,
+}
+
+/// Key of a flow over IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Key6 {
+    pub(crate) from: [u8; 16],
+    pub(crate) to: [u8; 16],
+    pub(crate) fport: [u8; 2],
+    pub(crate) tport: [u8; 2],
+    pub(crate) chan: [u8; 2],
+    pub(crate) iface: u16,
+}
+
+/// What happens to the packets of a key; one cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Flow {
+    /// An IPv4 address is in the last four bytes.
+    pub(crate) src: [u8; 16],
+    pub(crate) dst: [u8; 16],
+    pub(crate) sport: [u8; 2],
+    pub(crate) dport: [u8; 2],
+    pub(crate) chan: [u8; 2],
+    /// Ones' complement sum of the new addresses, ports and channel without the old ones, of words in memory order.
+    pub(crate) csum: u16,
+    pub(crate) path: u32,
+    pub(crate) meter: u32,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub(crate) until: u64,
+    pub(crate) epoch: u32,
+    pub(crate) hop: u16,
+    pub(crate) kind: u8,
+    /// 4 or 6.
+    pub(crate) family: u8,
+}
+
+/// Counts of one path, which only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct Tally {
+    /// Packets relayed.
+    pub packets: u64,
+    /// Bytes of application data relayed.
+    pub bytes: u64,
+    /// Packets dropped because the meter was empty.
+    pub dropped_meter: u64,
+    pub(crate) pad: u64,
+}
+
+/// A token bucket of bytes on the wire (IP header included), one second deep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct Meter {
+    /// CLOCK_MONOTONIC in nanoseconds at which the bucket is full again.
+    pub full_at: u64,
+    /// Nanoseconds per byte with 24 fractional bits; 0 is unlimited.
+    pub byte_ns_fp24: u64,
+}
+
+/// Ethernet addresses and interface of packets that leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Hop {
+    pub(crate) dst: [u8; 6],
+    pub(crate) src: [u8; 6],
+    pub(crate) ifindex: u32,
+    pub(crate) mtu: u16,
+    pub(crate) valid: u8,
+    pub(crate) pad: [u8; 5],
+}
+
+/// An attached interface and its proof.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Iface {
+    pub(crate) ifindex: u32,
+    pub(crate) state: u32,
+    pub(crate) mac: [u8; 6],
+    pub(crate) pad: u16,
+    pub(crate) seen: u32,
+    pub(crate) proven: u32,
+    pub(crate) checked: u32,
+    pub(crate) bad: u32,
+}
+
+/// Switch, epoch and heartbeat of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Meta {
+    pub(crate) on: u64,
+    pub(crate) epoch: u64,
+    pub(crate) heartbeat: u64,
+    pub(crate) pad: u64,
+}
+
+/// A struct as the program must declare it: C name, size, and name and offset of each field, in bytes.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) name: &'static str,
+    pub(crate) size: usize,
+    pub(crate) fields: &'static [(&'static str, usize)],
+}
+
+macro_rules! layout {
+    ($name:literal, $rust:ty, $($field:ident),+) => {
+        Layout {
+            name: $name,
+            size: size_of::<$rust>(),
+            fields: &[$((stringify!($field), std::mem::offset_of!($rust, $field))),+],
+        }
+    };
+}
+
+/// Every shared struct.
+pub(crate) const LAYOUTS: [Layout; 8] = [
+    layout!("key4", Key4, from, to, fport, tport, chan, iface),
+    layout!("key6", Key6, from, to, fport, tport, chan, iface),
+    layout!("flow", Flow, src, dst, sport, dport, chan, csum, path, meter, until, epoch, hop, kind, family),
+    layout!("tally", Tally, packets, bytes, dropped_meter, pad),
+    layout!("meter", Meter, full_at, byte_ns_fp24),
+    layout!("hop", Hop, dst, src, ifindex, mtu, valid, pad),
+    layout!("iface", Iface, ifindex, state, mac, pad, seen, proven, checked, bad),
+    layout!("meta", Meta, on, epoch, heartbeat, pad),
+];

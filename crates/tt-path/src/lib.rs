@@ -1,0 +1,63 @@
+//! The kernel's fast path for bound TURN channels.
+//!
+//! An XDP program relays ChannelData between a client and a peer before the kernel makes a socket buffer of it. The
+//! TURN engine stays the only source of truth: the kernel holds leases ([`PathSpec`]) that end by themselves, by time,
+//! by epoch, or when the process no longer writes its heartbeat. A packet that fits no lease exactly goes up to the
+//! sockets unchanged, with a [`Reason`] that is counted. The program drops a packet for one reason only: the meter of
+//! its user is empty.
+//!
+//! - [`Paths`] loads the program and attaches it to interfaces. A program ends with the process: nothing is pinned.
+//! - [`Writer`] opens and closes paths and sets next hops: one per thread.
+//! - [`Board`] is the memory that process and program share: ports, switch, heartbeat, meters, tallies, proofs.
+//!
+//! # Privileges
+//!
+//! Loading and attaching need CAP_BPF and CAP_NET_ADMIN; either alone fails. After that, the process may drop both: maps
+//! stay accessible through their descriptors (Linux 5.19 and later; older kernels need CAP_BPF for [`Writer`]). Without
+//! the privileges, [`Paths::load`] returns one line that names them, and the caller relays by sockets.
+//!
+//! # Kernel
+//!
+//! The program needs atomic operations with a result, which Linux has since 5.12. It has no FIB lookup: next hops come
+//! from the caller. A VLAN tag that the device has removed is invisible to the program, so attach it only to interfaces
+//! without VLANs.
+//!
+//! # Proof of an interface
+//!
+//! A sender on the same machine may leave the UDP checksum to its device. A relayed packet would then leave with a
+//! wrong checksum and be lost. The program therefore hands up every packet whose checksum field is the sum of the
+//! pseudo-header alone. An interface is used only after the full checksums of 64 candidates were right
+//! ([`Proof::Proven`]), and is [`Proof::Unproven`] once one of them was partial. One in 4,096 is verified for life.
+//!
+//! ```
+//! use tt_path::{Capacity, Paths, PortKind};
+//!
+//! match Paths::load(Capacity { paths: 1_000, meters: 100 }) {
+//!     Ok(paths) => paths.board().set_port(3478, PortKind::Listener),
+//!     Err(error) => eprintln!("relaying by sockets: {error}"),
+//! }
+//! ```
+
+#![cfg(target_os = "linux")]
+#![deny(unsafe_code)]
+
+mod board;
+mod btf;
+mod capacity;
+mod error;
+mod layout;
+mod loader;
+mod reason;
+mod spec;
+#[allow(unsafe_code)]
+mod sys;
+mod writer;
+
+pub use board::{Board, PortKind, Proof, ProofState};
+pub use capacity::Capacity;
+pub use error::PathError;
+pub use layout::{Meter, Tally};
+pub use loader::{Interface, Mode, OBJECT, Paths, Run};
+pub use reason::{Reason, ReasonCounts};
+pub use spec::{Direction, PathKey, PathSpec};
+pub use writer::{NextHop, Writer};
