@@ -25,6 +25,8 @@ static long (*bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static __s64 (*bpf_csum_diff)(const void *from, __u32 from_len, const void *to, __u32 to_len, __u32 seed) = (void *)28;
 static long (*bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static __u64 (*bpf_ktime_get_coarse_ns)(void) = (void *)160;
+static __u64 (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
+static long (*bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to, __u32 len) = (void *)189;
 
 #define SEC(name) __attribute__((section(name), used))
 #define __always_inline inline __attribute__((always_inline))

@@ -24,6 +24,8 @@
 #define METER_DEPTH_NS 1000000000ULL
 #define HEARTBEAT_NS_MAX 2000000000ULL
 #define PROOF_PACKETS 64
+#define CHUNK_LEN 128
+#define CHUNKS 80 // 10,240 bytes: jumbo frames
 #define SAMPLE_MASK 4095 // one packet in 4,096 is verified for life
 
 #define be16(x) ((__u16)__builtin_bswap16(x))
@@ -111,7 +113,8 @@ struct iface {
 struct meta {
 	__u64 on, epoch;
 	__u64 heartbeat; // CLOCK_MONOTONIC, ns
-	__u64 pad;
+	enum reason unused; // brings the constants into the BTF, for the loader
+	__u32 pad;
 };
 
 struct ports {
@@ -135,7 +138,7 @@ MAP(tallies, BPF_MAP_TYPE_ARRAY, __u32, struct tally, 1, BPF_F_MMAPABLE);
 MAP(meters, BPF_MAP_TYPE_ARRAY, __u32, struct meter, 1, BPF_F_MMAPABLE);
 MAP(hops, BPF_MAP_TYPE_ARRAY, __u32, struct hop, 256, BPF_F_RDONLY_PROG);
 MAP(ifaces, BPF_MAP_TYPE_ARRAY, __u32, struct iface, INTERFACES, BPF_F_MMAPABLE);
-MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, enum reason, __u64, 32, 0);
+MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, 32, 0);
 MAP(meta, BPF_MAP_TYPE_ARRAY, __u32, struct meta, 1, BPF_F_MMAPABLE);
 
 struct eth {
@@ -186,44 +189,24 @@ static __always_inline __u64 sum_address(const __u32 *words)
 	return (__u64)words[0] + words[1] + words[2] + words[3];
 }
 
-// The sum of `len` bytes at `offset`, or -1 if the frame is shorter. Not static: the verifier looks at it once only.
+// The sum of `len` bytes at `offset`, or -1 if the frame is shorter. Not static: the verifier looks at it once only. The
+// bytes are copied, because a pointer into the packet with a variable offset would need CAP_PERFMON.
 __attribute__((noinline)) __s64 sum_bytes(struct xdp_md *ctx, __u32 offset, __u32 len)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u64 sum = 0;
-	__u32 left = len & 0xffff;
-#define STEP(size)                                                                                                     \
-	if (left >= size) {                                                                                            \
-		void *at = data + offset;                                                                              \
-		if (at + size > end)                                                                                   \
-			return -1;                                                                                     \
-		sum += (__u32)bpf_csum_diff(0, 0, at, size, 0);                                                        \
-		offset += size;                                                                                        \
-		left -= size;                                                                                          \
-	}
-	for (int i = 0; i < 24; i++) {
-		offset &= 0x7fff;
-		STEP(512) else break;
-	}
-	offset &= 0x7fff;
-	STEP(256)
-	STEP(128)
-	STEP(64)
-	STEP(32)
-	STEP(16)
-	STEP(8)
-	STEP(4)
-	if (left > 3)
+	__u64 chunk[CHUNK_LEN / 8], sum = 0;
+	if (len >= CHUNKS * CHUNK_LEN)
 		return -1;
-	for (int i = 0; i < 3; i++) {
-		__u8 *at = data + offset + i;
-		if (i < left) {
-			if ((void *)(at + 1) > end)
-				return -1;
-			sum += i == 1 ? be16(*at) & 0xff00 : *at;
-		}
+	for (__u32 i = 0; i < CHUNKS && i < len / CHUNK_LEN; i++) {
+		if (bpf_xdp_load_bytes(ctx, offset, chunk, CHUNK_LEN) < 0)
+			return -1;
+		sum += (__u32)bpf_csum_diff(0, 0, chunk, CHUNK_LEN, 0);
+		offset += CHUNK_LEN;
 	}
-	return sum;
+	const __u64 rest = len & (CHUNK_LEN - 1);
+	__builtin_memset(chunk, 0, sizeof(chunk));
+	if (rest && bpf_xdp_load_bytes(ctx, offset, chunk, rest) < 0)
+		return -1;
+	return sum + (__u32)bpf_csum_diff(0, 0, chunk, CHUNK_LEN, 0);
 }
 
 // Takes `bytes` from the bucket: RELAYED, BANDWIDTH or CONTENDED. A full bucket may owe more than it holds.
@@ -316,7 +299,8 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 		return NOT_OURS;
 
 	const __u16 udp_len = be16(udp->len);
-	if (udp_len != udp_room || udp_len < UDP_LEN || (long)end - (long)udp < udp_len)
+	// Not the difference of the pointers: that would need CAP_PERFMON.
+	if (udp_len != udp_room || udp_len < UDP_LEN || ETH_LEN + ip_len + udp_len > bpf_xdp_get_buff_len(ctx))
 		return LENGTH;
 	if (!is_ip6 && fold(sum4(ip4)) != 0xffff)
 		return BAD_CHECKSUM;

@@ -80,7 +80,7 @@ impl fmt::Display for PathError {
             }
             Self::Load { step, os: Some(os), detail } => {
                 let reason = io::Error::from_raw_os_error(*os);
-                write!(out, "the kernel rejects the XDP {step}: {reason}: {detail}; Linux 5.12 or later is needed")
+                write!(out, "the kernel rejects the XDP {step}: {reason}: {detail}; Linux 5.18 or later is needed")
             }
             Self::Load { step, os: None, detail } => write!(out, "the XDP {step} cannot be loaded: {detail}"),
             Self::Attach { interface, os } => write_attach(out, interface, *os),
@@ -138,7 +138,7 @@ mod tests {
         let load = |os, detail: &str| PathError::Load { step: "program", os, detail: detail.to_owned() };
         let cases = [
             (load(Some(EPERM), ""), "CAP_BPF and CAP_NET_ADMIN"),
-            (load(Some(EINVAL), "R1 invalid"), "R1 invalid; Linux 5.12"),
+            (load(Some(EINVAL), "R1 invalid"), "R1 invalid; Linux 5.18"),
             (load(None, "no license"), "no license"),
             (attach(Some(EPERM)), "CAP_NET_ADMIN"),
             (attach(Some(EBUSY)), "ip link set dev eth0 xdp off"),

@@ -119,7 +119,8 @@ pub(crate) struct Meta {
     pub(crate) on: u64,
     pub(crate) epoch: u64,
     pub(crate) heartbeat: u64,
-    pub(crate) pad: u64,
+    pub(crate) unused: u32,
+    pub(crate) pad: u32,
 }
 
 /// A struct as the program must declare it: C name, size, and name and offset of each field, in bytes.
@@ -149,5 +150,5 @@ pub(crate) const LAYOUTS: [Layout; 8] = [
     layout!("meter", Meter, full_at, byte_ns_fp24),
     layout!("hop", Hop, dst, src, ifindex, mtu, valid, pad),
     layout!("iface", Iface, ifindex, state, mac, pad, seen, proven, checked, bad),
-    layout!("meta", Meta, on, epoch, heartbeat, pad),
+    layout!("meta", Meta, on, epoch, heartbeat, unused, pad),
 ];

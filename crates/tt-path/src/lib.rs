@@ -18,8 +18,8 @@
 //!
 //! # Kernel
 //!
-//! The program needs atomic operations with a result, which Linux has since 5.12. It has no FIB lookup: next hops come
-//! from the caller. A VLAN tag that the device has removed is invisible to the program, so attach it only to interfaces
+//! The program needs Linux 5.18 (`bpf_xdp_load_bytes`; atomic operations with a result came before). It has no FIB
+//! lookup: next hops come from the caller. A VLAN tag that the device has removed is invisible to the program, so attach it only to interfaces
 //! without VLANs.
 //!
 //! # Proof of an interface
@@ -59,5 +59,5 @@ pub use error::PathError;
 pub use layout::{Meter, Tally};
 pub use loader::{Interface, Mode, OBJECT, Paths, Run};
 pub use reason::{Reason, ReasonCounts};
-pub use spec::{Direction, PathKey, PathSpec};
+pub use spec::{Direction, Key, PathKey, PathSpec};
 pub use writer::{NextHop, Writer};

@@ -54,17 +54,21 @@ pub struct PathSpec {
     pub hop: u16,
 }
 
-/// A key as the kernel's table holds it.
+/// A key as the kernel's tables hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
-    V4([u8; size_of::<Key4>()]),
-    V6([u8; size_of::<Key6>()]),
+pub enum Key {
+    /// Of the table `flows4`.
+    V4([u8; 16]),
+    /// Of the table `flows6`.
+    V6([u8; 40]),
 }
 
 impl PathKey {
+    /// Returns the key of the kernel's tables.
+    ///
     /// # Errors
     /// `Family` if both addresses are not of one family.
-    pub(crate) fn to_key(self) -> Result<Key, PathError> {
+    pub fn to_key(self) -> Result<Key, PathError> {
         let (fport, tport) = (self.from.port().to_be_bytes(), self.to.port().to_be_bytes());
         let chan = match self.direction {
             Direction::ToPeer => self.channel.to_be_bytes(),
@@ -123,8 +127,12 @@ impl PathSpec {
         })
     }
 
-    pub(crate) fn to_value(self) -> Result<[u8; size_of::<Flow>()], PathError> {
-        let mut value = [0; size_of::<Flow>()];
+    /// Returns the value of the kernel's tables.
+    ///
+    /// # Errors
+    /// `Family` if the four addresses are not of one family.
+    pub fn to_value(self) -> Result<[u8; 64], PathError> {
+        let mut value = [0; 64];
         value.copy_from_slice(self.to_flow()?.as_bytes());
         Ok(value)
     }

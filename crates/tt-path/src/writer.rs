@@ -3,12 +3,11 @@
 use std::error::Error;
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
-use zerocopy::IntoBytes as _;
 
 use crate::PathError;
 use crate::capacity::Capacity;
 use crate::error::os_error;
-use crate::layout::{Flow, Hop, Key4, Key6};
+use crate::layout::Hop;
 use crate::spec::{Key, PathKey, PathSpec};
 
 const ENOENT: i32 = 2;
@@ -27,11 +26,20 @@ pub struct NextHop {
     pub mtu: u16,
 }
 
+impl NextHop {
+    /// Returns the value of the kernel's table.
+    #[must_use]
+    pub fn to_value(self) -> [u8; 24] {
+        let Self { to, from, ifindex, mtu } = self;
+        zerocopy::transmute!(Hop { dst: to, src: from, ifindex, mtu, valid: 1, pad: [0; 5] })
+    }
+}
+
 /// The kernel's tables of paths and next hops, for one thread. A call is one or two system calls of about 3 us.
 pub struct Writer {
-    flows4: HashMap<MapData, [u8; size_of::<Key4>()], [u8; size_of::<Flow>()]>,
-    flows6: HashMap<MapData, [u8; size_of::<Key6>()], [u8; size_of::<Flow>()]>,
-    hops: Array<MapData, [u8; size_of::<Hop>()]>,
+    flows4: HashMap<MapData, [u8; 16], [u8; 64]>,
+    flows6: HashMap<MapData, [u8; 40], [u8; 64]>,
+    hops: Array<MapData, [u8; 24]>,
     capacity: Capacity,
 }
 
@@ -108,11 +116,7 @@ impl Writer {
         if u32::from(index) >= HOPS {
             return Err(PathError::Index { map: "hops", index: index.into() });
         }
-        let mut value = [0; size_of::<Hop>()];
-        if let Some(NextHop { to, from, ifindex, mtu }) = hop {
-            let hop = Hop { dst: to, src: from, ifindex, mtu, valid: 1, pad: [0; 5] };
-            value.copy_from_slice(hop.as_bytes());
-        }
+        let value = hop.map_or([0; _], NextHop::to_value);
         self.hops.set(index.into(), value, 0).map_err(|error| map_error("hops", &error))
     }
 }

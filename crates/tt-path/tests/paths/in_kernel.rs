@@ -1,0 +1,83 @@
+//! Tables and errors in the kernel.
+
+use std::process::Command;
+
+use testkit::{Requirement, find_program, require};
+use tt_model::Nanos;
+use tt_path::{Capacity, PathError, Paths, Reason};
+
+use crate::subject::{IFINDEX, InKernel, Subject};
+use crate::{require_kernel, vectors};
+
+#[test]
+fn a_full_table_is_named_and_a_closed_path_makes_room() {
+    let Some(InKernel { paths: permitted, .. }) = require_kernel() else { return };
+    drop(permitted);
+    let paths = Paths::load(Capacity { paths: 2, meters: 1 }).unwrap();
+    let mut writer = paths.writer().unwrap();
+    let spec = |port: u16| {
+        let [mut spec, _] = vectors::specs(&vectors::bindings(0)[0]);
+        spec.key.from.set_port(port);
+        (spec.path, spec.until) = (0, Nanos(1));
+        spec
+    };
+    writer.open(&spec(1)).unwrap();
+    writer.open(&spec(2)).unwrap();
+    writer.open(&spec(2)).unwrap();
+    // A table without preallocation may take a few more than its number on some kernels; it ends.
+    let error = (3..100).find_map(|port| writer.open(&spec(port)).err()).unwrap();
+    assert!(matches!(error, PathError::Map { map: "flows4", os: Some(7) }), "{error}");
+    assert!(error.to_string().contains("raise the number of paths"));
+    assert!(writer.close(&spec(1).key).unwrap());
+    assert!(!writer.close(&spec(1).key).unwrap());
+    writer.open(&spec(3)).unwrap();
+    let mut outside = spec(3);
+    outside.path = 2;
+    assert!(matches!(writer.open(&outside), Err(PathError::Index { map: "tallies", index: 2 })));
+    (outside.path, outside.meter) = (0, Some(1));
+    assert!(matches!(writer.open(&outside), Err(PathError::Index { map: "meters", index: 1 })));
+    (outside.meter, outside.hop) = (None, 256);
+    assert!(matches!(writer.open(&outside), Err(PathError::Index { map: "hops", index: 256 })));
+    assert!(matches!(writer.set_hop(256, None), Err(PathError::Index { map: "hops", index: 256 })));
+}
+
+#[test]
+fn two_writers_write_the_same_tables() {
+    let Some(mut subject) = require_kernel() else { return };
+    let relay = vectors::relay(&mut subject);
+    let mut other = subject.paths.writer().unwrap();
+    let [spec, _] = vectors::specs(&relay.bindings[0]);
+    assert!(other.close(&spec.key).unwrap());
+    assert!(!subject.close(&spec.key));
+}
+
+#[test]
+fn without_a_slot_nothing_is_relayed() {
+    let Some(mut subject) = require_kernel() else { return };
+    let relay = vectors::relay(&mut subject);
+    let fresh = Paths::load(Capacity { paths: 64, meters: 16 }).unwrap();
+    fresh.board().set_port(3478, tt_path::PortKind::Listener);
+    let frame =
+        vectors::frame(&relay.bindings[0], tt_path::Direction::ToPeer, &[1; 100], &mut tt_model::SplitMix64::new(3));
+    let mut out = vec![0; 2_000];
+    assert_eq!(fresh.run(&frame, &mut out, 1).unwrap().action, 2);
+    assert_eq!(fresh.reasons().unwrap().of(Reason::Interface), 1);
+    assert_eq!(fresh.board().proof(IFINDEX).proof, tt_path::Proof::Off);
+}
+
+/// Starts this program again with a few of root's privileges.
+#[test]
+fn cap_bpf_and_cap_net_admin_are_enough_and_each_is_needed() {
+    let Some(_) = require_kernel() else { return };
+    let Some(setpriv) = require(Requirement::Program, find_program("setpriv", "util-linux")) else { return };
+    let test = "in_kernel::two_writers_write_the_same_tables";
+    for (capabilities, is_enough) in [("+bpf,+net_admin", true), ("+bpf", false), ("+net_admin", false)] {
+        let mut command = Command::new(&setpriv);
+        command.args(["--inh-caps", "-all", "--bounding-set", &format!("-all,{capabilities}")]);
+        command.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
+        let output = command.env_remove("TRUETICK_SKIPS").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{capabilities}: {text}");
+        assert_eq!(text.contains("is skipped: privilege: the kernel denies BPF"), !is_enough, "{capabilities}: {text}");
+    }
+}
