@@ -7,6 +7,7 @@
 mod check;
 mod in_kernel;
 mod machine;
+mod namespaces;
 mod object;
 mod packet;
 mod relay;
