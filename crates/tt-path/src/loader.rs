@@ -166,7 +166,7 @@ impl Paths {
     }
 
     /// Runs the program `repeat` times on a frame that arrives at the loopback interface, for tests and measurements
-    /// (`BPF_PROG_TEST_RUN`). Each run gets the same frame; `out` gets the last result.
+    /// (`BPF_PROG_TEST_RUN`). Each run gets what the run before has made of the frame; `out` gets the last result.
     ///
     /// # Errors
     /// `Load` if the kernel denies it, or the frame is shorter than 14 bytes or longer than about 3,500.

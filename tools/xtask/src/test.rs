@@ -9,6 +9,7 @@ mod binaries;
 mod budgets;
 mod corpora;
 mod features;
+mod object;
 mod packages;
 mod process;
 mod python;

@@ -149,7 +149,7 @@ fn addresses(is_ip4: bool) -> [SocketAddr; 4] {
 }
 
 impl Scene {
-    fn make(tx_checksums: &str) -> Option<Self> {
+    fn require(tx_checksums: &str) -> Option<Self> {
         drop(require_kernel()?);
         require(Requirement::Program, find_program("ethtool", "ethtool"))?;
         let network = require(Requirement::NetNamespace, Network::make())?;
@@ -247,7 +247,7 @@ impl Scene {
 
 #[test]
 fn datagrams_are_relayed_both_ways_once_the_interfaces_are_proven() {
-    let Some(scene) = Scene::make("off") else { return };
+    let Some(scene) = Scene::require("off") else { return };
     // The first 64 candidates of each interface prove it, and go to the sockets.
     assert_eq!(scene.exchange(true, 1_500), [64, 64]);
     assert_eq!(scene.exchange(false, 1_500), [0, 0]);
@@ -264,7 +264,7 @@ fn datagrams_are_relayed_both_ways_once_the_interfaces_are_proven() {
 
 #[test]
 fn an_interface_with_checksum_offload_stays_unproven_and_loses_nothing() {
-    let Some(scene) = Scene::make("on") else { return };
+    let Some(scene) = Scene::require("on") else { return };
     for is_ip4 in [true, false] {
         assert_eq!(scene.exchange(is_ip4, 100), [100, 100]);
     }
@@ -286,7 +286,7 @@ fn an_interface_with_checksum_offload_stays_unproven_and_loses_nothing() {
 
 #[test]
 fn a_detached_program_relays_nothing() {
-    let Some(mut scene) = Scene::make("off") else { return };
+    let Some(mut scene) = Scene::require("off") else { return };
     assert_eq!(scene.exchange(true, 65), [64, 64]);
     assert!(scene.paths.detach(TOWARD_CLIENT.0) && !scene.paths.detach(TOWARD_CLIENT.0));
     assert_eq!(scene.exchange(true, 10), [10, 0]);

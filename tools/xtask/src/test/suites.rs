@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use super::binaries::Group;
-use super::{Workplace, corpora, features, packages, python, sanitizers, weaken};
+use super::tools::note;
+use super::{Workplace, corpora, features, object, packages, python, sanitizers, weaken};
 use crate::conformance::{Run, judge};
 use crate::programs::has_cargo_command;
 use crate::tally::{Outcome, Tally};
@@ -45,6 +46,7 @@ pub(crate) const SUITES: &[Suite] = &[
     short("tidy", "dependencies, module cycles, unsafe, budgets, names, words, figures", tidy),
     full("clippy", "no lint fires on any target", clippy),
     full("features", "each cargo feature builds alone", features::run),
+    full("bpf", "the committed XDP object is what the recorded compiler makes", object::run),
     full("docs", "the documentation builds without a warning", docs),
     short("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
     short("integration", "tests in tests folders: engines, captures, the whole program", integration),
@@ -161,9 +163,9 @@ fn docs(place: &Workplace) -> Outcome {
 }
 
 fn integration(place: &Workplace) -> Outcome {
-    let same = ["haproxy", "openssl", "python3"].map(|name| (name, name));
+    let same = ["ethtool", "haproxy", "openssl", "python3"].map(|name| (name, name));
     let others = [("nft", "nftables"), ("fail2ban-regex", "fail2ban"), ("promtool", "prometheus")];
-    let more = [("systemd-socket-activate", "systemd"), ("turnutils_uclient", "coturn")];
+    let more = [("systemd-socket-activate", "systemd"), ("turnutils_uclient", "coturn"), ("setpriv", "util-linux")];
     for (program, package) in same.into_iter().chain(others).chain(more) {
         note(place.bring_program(program, package));
     }
@@ -253,12 +255,6 @@ fn rivals(place: &Workplace, name: &str, run: impl Fn(&str) -> Outcome) -> Outco
         return Outcome::Skipped("the rivals' dependencies cannot be downloaded".to_owned());
     }
     run(&manifest)
-}
-
-fn note(brought: Result<(), String>) {
-    if let Err(reason) = brought {
-        println!("      {reason}");
-    }
 }
 
 /// The crates of `wanted` that the workspace has.

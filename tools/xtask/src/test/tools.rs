@@ -10,6 +10,13 @@ const NPM_PACKAGES: [&str; 2] = ["playwright-core", "axe-core"];
 /// Python packages of the client tests, with their versions.
 const PYTHON_PACKAGES: &str = "crates/truetick/tests/requirements.txt";
 
+/// Prints why something is missing; the tests that need it are skipped.
+pub(super) fn note(brought: Result<(), String>) {
+    if let Err(reason) = brought {
+        println!("      {reason}");
+    }
+}
+
 impl Workplace {
     /// Makes sure that `program` is installed, from Debian's `packages` (separated by spaces) if installing is allowed.
     ///
