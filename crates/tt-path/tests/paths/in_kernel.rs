@@ -2,12 +2,13 @@
 
 use std::process::Command;
 
+use nix::unistd::{Uid, setresuid};
 use testkit::{Requirement, find_program, require};
-use tt_model::Nanos;
-use tt_path::{Capacity, PathError, Paths, Reason};
+use tt_model::{Nanos, SplitMix64};
+use tt_path::{Capacity, Direction, PathError, Paths, Reason};
 
 use crate::subject::{IFINDEX, InKernel, Subject};
-use crate::{require_kernel, vectors};
+use crate::{check, require_kernel, vectors};
 
 #[test]
 fn a_full_table_is_named_and_a_closed_path_makes_room() {
@@ -57,18 +58,23 @@ fn without_a_slot_nothing_is_relayed() {
     let relay = vectors::relay(&mut subject);
     let fresh = Paths::load(Capacity { paths: 64, meters: 16 }).unwrap();
     fresh.board().set_port(3478, tt_path::PortKind::Listener);
-    let frame =
-        vectors::frame(&relay.bindings[0], tt_path::Direction::ToPeer, &[1; 100], &mut tt_model::SplitMix64::new(3));
+    let frame = vectors::frame(&relay.bindings[0], Direction::ToPeer, &[1; 100], &mut SplitMix64::new(3));
     let mut out = vec![0; 2_000];
     assert_eq!(fresh.run(&frame, &mut out, 1).unwrap().action, 2);
     assert_eq!(fresh.reasons().unwrap().of(Reason::Interface), 1);
     assert_eq!(fresh.board().proof(IFINDEX).proof, tt_path::Proof::Off);
 }
 
+/// Root, who can give privileges up.
+fn root() -> Result<(), &'static str> {
+    if Uid::effective().is_root() { Ok(()) } else { Err("the process is not root's") }
+}
+
 /// Starts this program again with a few of root's privileges.
 #[test]
 fn cap_bpf_and_cap_net_admin_are_enough_and_each_is_needed() {
     let Some(_) = require_kernel() else { return };
+    let Some(()) = require(Requirement::Privilege, root()) else { return };
     let Some(setpriv) = require(Requirement::Program, find_program("setpriv", "util-linux")) else { return };
     let test = "in_kernel::two_writers_write_the_same_tables";
     for (capabilities, is_enough) in [("+bpf,+net_admin", true), ("+bpf", false), ("+net_admin", false)] {
@@ -79,5 +85,43 @@ fn cap_bpf_and_cap_net_admin_are_enough_and_each_is_needed() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{capabilities}: {text}");
         assert_eq!(text.contains("is skipped: privilege: the kernel denies BPF"), !is_enough, "{capabilities}: {text}");
+    }
+}
+
+const NOBODY: Uid = Uid::from_raw(65_534);
+/// Names the process that a test starts for its own second part.
+const CHILD: &str = "TT_PATH_TEST_CHILD";
+
+/// The second part runs in a process that gives its privileges up.
+#[test]
+fn tables_stay_writable_without_privileges() {
+    let Some(mut subject) = require_kernel() else { return };
+    let Some(()) = require(Requirement::Privilege, root()) else { return };
+    if std::env::var_os(CHILD).is_none() {
+        let test = "in_kernel::tables_stay_writable_without_privileges";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("relayed without privileges"), "{text}");
+    } else {
+        let mut relay = vectors::relay(&mut subject);
+        setresuid(NOBODY, NOBODY, NOBODY).unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        for name in ["CapEff", "CapPrm"] {
+            assert!(status.contains(&format!("{name}:\t0000000000000000")), "{status}");
+        }
+        assert_eq!(Paths::load(Capacity { paths: 1, meters: 1 }).err().unwrap().os_error(), Some(1));
+        // Tables, shared memory and counts; the frames themselves are the test's, and running them needs no privilege.
+        let [spec, _] = vectors::specs(&relay.bindings[0]);
+        assert!(subject.close(&spec.key));
+        subject.open(&spec);
+        subject.set_hop(0, relay.hops[0]);
+        let frame = vectors::frame(&relay.bindings[0], Direction::ToPeer, &[1; 100], &mut SplitMix64::new(3));
+        let mut last = None;
+        for _ in 0..65 {
+            last = check::frame(&mut subject, &mut relay, &frame);
+        }
+        assert_eq!(last, Some(Reason::Relayed));
+        eprintln!("relayed without privileges");
     }
 }

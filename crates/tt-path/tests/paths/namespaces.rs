@@ -291,4 +291,14 @@ fn a_detached_program_relays_nothing() {
     assert!(scene.paths.detach(TOWARD_CLIENT.0) && !scene.paths.detach(TOWARD_CLIENT.0));
     assert_eq!(scene.exchange(true, 10), [10, 0]);
     assert_eq!(scene.paths.board().proof(TOWARD_CLIENT.0).proof, Proof::Off);
+    // The end of the process has the same effect: nothing is pinned.
+    let Scene { network, paths } = scene;
+    let is_attached = || {
+        let command = ["-n", &network.0[Side::Relay as usize], "link", "show"];
+        let output = Command::new("ip").args(command).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).contains("xdp")
+    };
+    assert!(is_attached());
+    drop(paths);
+    assert!(!is_attached());
 }
