@@ -132,10 +132,15 @@ fn run(program: &str, line: &str) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(format!("{program} {line}: {}", text.trim())) }
 }
 
-/// The relay's program on both interfaces, and the sockets of a family.
+/// The relay's program on both interfaces, and the sockets of all ends.
+///
+/// The sockets live as long as it: a process that another test starts holds a copy of them for a moment, so that an
+/// address cannot be bound again at once.
 struct Scene {
     network: Network,
     paths: Paths,
+    /// Client, listener, relayed and peer, over IPv4 and over IPv6.
+    sockets: [[UdpSocket; 4]; 2],
 }
 
 /// Addresses of one family: client, listener, relayed, peer.
@@ -190,25 +195,27 @@ impl Scene {
         // A minute ahead: this test has no thread for the heartbeat.
         board.beat(Nanos(u64::try_from(now.tv_sec()).unwrap() * Nanos::PER_SECOND + 60 * Nanos::PER_SECOND));
         board.switch(true);
-        Some(Self { network, paths })
+        let sides = [Side::Client, Side::Relay, Side::Relay, Side::Peer];
+        let sockets = [true, false].map(|is_ip4| {
+            let addresses = addresses(is_ip4);
+            [0, 1, 2, 3].map(|end: usize| network.socket(sides[end], addresses[end]))
+        });
+        Some(Self { network, paths, sockets })
     }
 
     /// Sends `count` datagrams from client to peer and back. Returns those that the relay's own sockets received, by
     /// direction; all others reached the other end, with the right bytes and addresses.
     fn exchange(&self, is_ip4: bool, count: usize) -> [usize; 2] {
-        let [client_at, listener_at, relayed_at, peer_at] = addresses(is_ip4);
-        let client = self.network.socket(Side::Client, client_at);
-        let listener = self.network.socket(Side::Relay, listener_at);
-        let relayed = self.network.socket(Side::Relay, relayed_at);
-        let peer = self.network.socket(Side::Peer, peer_at);
+        let [_, listener_at, relayed_at, _] = addresses(is_ip4);
+        let [client, listener, relayed, peer] = &self.sockets[usize::from(!is_ip4)];
         let mut at_sockets = [0; 2];
         for step in 0..count {
             let data: Vec<u8> = (0..20 + step % 1400).map(|at| (at * 7 + step) as u8).collect();
             let header = [CHANNEL.to_be_bytes(), u16::try_from(data.len()).unwrap().to_be_bytes()].concat();
             let message = [header, data.clone()].concat();
             for (direction, (from, to, socket, other_end), (sent, received)) in [
-                (0, (&client, listener_at, &listener, (&peer, relayed_at)), (&message, &data)),
-                (1, (&peer, relayed_at, &relayed, (&client, listener_at)), (&data, &message)),
+                (0, (client, listener_at, listener, (peer, relayed_at)), (&message, &data)),
+                (1, (peer, relayed_at, relayed, (client, listener_at)), (&data, &message)),
             ] {
                 let before = self.relayed();
                 from.send_to(sent, to).unwrap();
@@ -292,7 +299,7 @@ fn a_detached_program_relays_nothing() {
     assert_eq!(scene.exchange(true, 10), [10, 0]);
     assert_eq!(scene.paths.board().proof(TOWARD_CLIENT.0).proof, Proof::Off);
     // The end of the process has the same effect: nothing is pinned.
-    let Scene { network, paths } = scene;
+    let Scene { network, paths, .. } = scene;
     let is_attached = || {
         let command = ["-n", &network.0[Side::Relay as usize], "link", "show"];
         let output = Command::new("ip").args(command).output().unwrap();
