@@ -82,12 +82,13 @@ pub(crate) const SUITES: &[Suite] = &[
 /// Package, integration test and filter of what is worth a run in the release profile.
 const OPTIMISED: &[(&str, &str, &str)] = &[
     ("tt-market", "cases", "case_m34"),
+    ("tt-path", "paths", "program_agrees"),
     ("tt-risk", "branches", ""),
     ("tt-sync", "items", ""),
     ("tt-turn", "engine", "capacity"),
 ];
 /// All packages of both lists: selected together in each run, so that their dependencies are built once.
-const RELEASE_PACKAGES: [&str; 4] = ["tt-market", "tt-risk", "tt-sync", "tt-turn"];
+const RELEASE_PACKAGES: [&str; 5] = ["tt-market", "tt-path", "tt-risk", "tt-sync", "tt-turn"];
 /// Package, integration test and module of what judges times in the release profile.
 const TIMED: &[(&str, &str, &str)] = &[("tt-market", "cases", "speed::"), ("tt-turn", "engine", "timing::")];
 /// Crates that build without an OS.
