@@ -78,12 +78,8 @@ impl Limits {
         self.realms.get(usize::from(realm.0))
     }
 
-    /// Returns what limits a user of `realm` in a pool.
-    pub(super) fn bound(&self, pool: Pool, realm: RealmId) -> Bound {
-        let most = match pool {
-            Pool::Allocations => self.realm(realm).map_or(0, |realm| realm.allocations_per_user),
-            Pool::Ports | Pool::Reservations | Pool::Permissions | Pool::Channels => u32::MAX,
-        };
-        Bound { most, total: self.pools.size(pool), share: self.share }
+    /// Returns what limits a user in a pool, beyond a quota of single users.
+    pub(super) const fn bound(&self, pool: Pool) -> Bound {
+        Bound { most: u32::MAX, total: self.pools.size(pool), share: self.share }
     }
 }

@@ -6,7 +6,7 @@ use core::ops::Deref;
 
 use tt_model::Nanos;
 
-use super::accounts::{Pool, Shortage};
+use super::accounts::{Bound, Pool, Shortage};
 use super::budget::source_key;
 use super::charge::Charge;
 use super::limits::Limits;
@@ -94,32 +94,33 @@ impl View {
         if units == 0 {
             return Ok(());
         }
-        let realm = self.realms.of(account);
-        self.take_from_pool(account, pool, units, realm)?;
-        let most = || self.limits.realm(realm).map_or(0, |realm| realm.allocations);
-        if pool == Pool::Allocations && !self.realms.take(account, units, most()) {
+        if pool != Pool::Allocations {
+            return self.take_within(account, pool, units, self.limits.bound(pool));
+        }
+        let Some(realm) = self.limits.realm(self.realms.of(account)) else { return Err(RejectReason::RealmQuota) };
+        let bound = Bound { most: realm.allocations_per_user, ..self.limits.bound(pool) };
+        self.take_within(account, pool, units, bound)?;
+        if !self.realms.take(account, units, realm.allocations) {
             self.accounts.give(account, pool, units);
             return Err(RejectReason::RealmQuota);
         }
         Ok(())
     }
 
-    fn take_from_pool(&self, account: u32, pool: Pool, units: u32, realm: RealmId) -> Result<(), RejectReason> {
-        self.accounts.take(account, pool, units, self.limits.bound(pool, realm)).map_err(|shortage| {
-            match (pool, shortage) {
-                (_, Shortage::Quota) => RejectReason::UserQuota,
-                (Pool::Allocations, Shortage::Empty) if self.is_total_reached(units) => RejectReason::TotalQuota,
-                (Pool::Allocations, Shortage::Empty) => RejectReason::Allocations,
-                (Pool::Allocations, Shortage::Share) => RejectReason::AllocationsShare,
-                (Pool::Ports, Shortage::Empty) => RejectReason::RelayPool,
-                (Pool::Ports, Shortage::Share) => RejectReason::PortsShare,
-                (Pool::Reservations, Shortage::Empty) => RejectReason::Reservations,
-                (Pool::Reservations, Shortage::Share) => RejectReason::ReservationsShare,
-                (Pool::Permissions, Shortage::Empty) => RejectReason::Permissions,
-                (Pool::Permissions, Shortage::Share) => RejectReason::PermissionsShare,
-                (Pool::Channels, Shortage::Empty) => RejectReason::Channels,
-                (Pool::Channels, Shortage::Share) => RejectReason::ChannelsShare,
-            }
+    fn take_within(&self, account: u32, pool: Pool, units: u32, bound: Bound) -> Result<(), RejectReason> {
+        self.accounts.take(account, pool, units, bound).map_err(|shortage| match (pool, shortage) {
+            (_, Shortage::Quota) => RejectReason::UserQuota,
+            (Pool::Allocations, Shortage::Empty) if self.is_total_reached(units) => RejectReason::TotalQuota,
+            (Pool::Allocations, Shortage::Empty) => RejectReason::Allocations,
+            (Pool::Allocations, Shortage::Share) => RejectReason::AllocationsShare,
+            (Pool::Ports, Shortage::Empty) => RejectReason::RelayPool,
+            (Pool::Ports, Shortage::Share) => RejectReason::PortsShare,
+            (Pool::Reservations, Shortage::Empty) => RejectReason::Reservations,
+            (Pool::Reservations, Shortage::Share) => RejectReason::ReservationsShare,
+            (Pool::Permissions, Shortage::Empty) => RejectReason::Permissions,
+            (Pool::Permissions, Shortage::Share) => RejectReason::PermissionsShare,
+            (Pool::Channels, Shortage::Empty) => RejectReason::Channels,
+            (Pool::Channels, Shortage::Share) => RejectReason::ChannelsShare,
         })
     }
 
@@ -178,7 +179,13 @@ impl View {
 
     #[inline]
     pub(crate) fn spend_binding_reply(&self, now: Nanos, source: IpAddr) -> bool {
-        self.limits.binding_replies.is_unlimited() || self.limits.binding_replies.spend(now, self.source_key(source), 1)
+        self.limits.binding_replies.is_unlimited() || self.spend_limited_binding_reply(now, source)
+    }
+
+    /// Apart, so that a pass without a limit stays short.
+    #[inline(never)]
+    fn spend_limited_binding_reply(&self, now: Nanos, source: IpAddr) -> bool {
+        self.limits.binding_replies.spend(now, self.source_key(source), 1)
     }
 
     /// Takes one response to a wrong reservation token from the user's budget.
