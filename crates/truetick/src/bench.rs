@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ::bench::report::Build;
-use ::bench::{Destination, Programs, Selection, count, ring};
+use ::bench::{Destination, Programs, Selection, WhenBusy, count, ring};
 use clap::ValueEnum;
 
 use crate::results;
@@ -19,6 +19,10 @@ pub struct Args {
     /// Fewer samples, at most two minutes; the result is labelled quick
     #[arg(long)]
     quick: bool,
+
+    /// Measure on a busy machine, too; the result is labelled forced. Without it: status 3
+    #[arg(long)]
+    force: bool,
 
     /// Only rows whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
@@ -111,7 +115,7 @@ struct RingArgs {
 /// Measures, prints the result, and writes its files.
 ///
 /// # Errors
-/// Another bench is running, an answer differs from the reference, a loop was compiled away, a count grew, or a file
+/// `BusyError` on a busy machine; another bench is running, an answer differs from the reference, a loop was compiled away, a count grew, or a file
 /// cannot be written.
 pub fn run(args: Args) -> anyhow::Result<()> {
     if let (Some(row), Some(iterations)) = (&args.traced_row, args.iterations) {
@@ -132,11 +136,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             return count::run(&count::Options { row, check, write, build: build(), tracee });
         }
     };
-    let (row, quick, json) = (args.row, args.quick, args.json);
+    let (row, quick, json, when_busy) = (args.row, args.quick, args.json, when_busy(args.force));
     let destination = Destination { out: args.out, results: results::folder(), csv: args.csv };
     let programs = Programs { server, echo };
-    let options = ::bench::Options { selection, row, quick, json, destination, build: build(), tracee, programs };
-    ::bench::run(&options)
+    let build = build();
+    ::bench::run(&::bench::Options { selection, row, quick, json, destination, build, tracee, programs, when_busy })
 }
 
 fn ring_options(args: Args) -> ring::Options {
@@ -154,7 +158,13 @@ fn ring_options(args: Args) -> ring::Options {
         json: args.json,
         destination: Destination { out: args.out, results: results::folder(), csv: args.csv },
         build: build(),
+        when_busy: when_busy(args.force),
     }
+}
+
+/// Action on a busy machine.
+pub(crate) const fn when_busy(is_forced: bool) -> WhenBusy {
+    if is_forced { WhenBusy::Force } else { WhenBusy::Refuse }
 }
 
 /// Arguments that make this program run `row` for a tracer.

@@ -128,7 +128,7 @@ enum Command {
 /// Runs the command that the process's arguments name.
 ///
 /// Exit status 0: success, or stopped by a signal. 1: startup, run or check failed. 2: invalid arguments, or nothing to
-/// check. 3: incomplete, such as a drain that timed out.
+/// check. 3: incomplete, such as a drain that timed out, or a machine too busy to measure.
 #[must_use]
 pub fn main() -> ExitCode {
     if asks_for_build(std::env::args_os().skip(1)) {
@@ -153,9 +153,17 @@ pub fn main() -> ExitCode {
 fn status_of(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
         eprintln!("truetick: {}", one_line(&format!("{error:#}")));
+        #[cfg(feature = "bench")]
+        if error.is::<::bench::BusyError>() {
+            return ExitCode::from(STATUS_BUSY);
+        }
         ExitCode::FAILURE
     })
 }
+
+/// Exit status if the machine is too busy to measure.
+#[cfg(feature = "bench")]
+const STATUS_BUSY: u8 = 3;
 
 /// Whether the program was started by the name of coturn's.
 #[cfg(feature = "turn")]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::bench::build;
+use crate::bench::{build, when_busy};
 
 /// Flags of `truetick floor`.
 #[derive(Debug, clap::Args)]
@@ -10,6 +10,10 @@ pub struct Args {
     /// Fewer samples, at most 10 s, without the latency curve; the result is labelled quick
     #[arg(long)]
     quick: bool,
+
+    /// Measure on a busy machine, too; the result is labelled forced. Without it: status 3, but not with --jitter
+    #[arg(long)]
+    force: bool,
 
     /// Report only scheduling stalls, observed for this long on each core
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -35,7 +39,7 @@ pub struct Args {
 /// Measures, prints the result, and writes its files.
 ///
 /// # Errors
-/// Another bench is running, a thread cannot be pinned, the clock drifts, or a file cannot be written.
+/// `BusyError` on a busy machine; another bench is running, a thread cannot be pinned, the clock drifts, or a file cannot be written.
 pub fn run(args: Args) -> anyhow::Result<()> {
     ::bench::floor::run(&::bench::floor::Options {
         quick: args.quick,
@@ -45,5 +49,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         json: args.json,
         out: args.out,
         build: build(),
+        when_busy: when_busy(args.force),
     })
 }

@@ -11,8 +11,10 @@ pub struct Readings {
     pub cpu_total: u64,
     /// Part of it stolen by the hypervisor.
     pub cpu_steal: u64,
-    /// Part of it idle.
+    /// Part of it idle, or idle until a disk responds.
     pub cpu_idle: u64,
+    /// CPUs that the time is of.
+    pub cpus: usize,
     /// Microseconds in which some task waited for a CPU; `None` where the kernel has no pressure readings.
     pub pressure_cpu_us: Option<u64>,
     /// Interrupts of all CPUs.
@@ -32,7 +34,8 @@ impl Readings {
     #[must_use]
     pub fn take() -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let mut readings = Self { pressure_cpu_us: pressure_us("/proc/pressure/cpu"), ..Self::of_stat(&stat) };
+        let pressure = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+        let mut readings = Self::of_machine(&stat, &pressure);
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
             readings.switches_voluntary = unsigned(usage.voluntary_context_switches());
             readings.switches_involuntary = unsigned(usage.involuntary_context_switches());
@@ -50,6 +53,7 @@ impl Readings {
             cpu_total: self.cpu_total.saturating_sub(earlier.cpu_total),
             cpu_steal: self.cpu_steal.saturating_sub(earlier.cpu_steal),
             cpu_idle: self.cpu_idle.saturating_sub(earlier.cpu_idle),
+            cpus: self.cpus,
             pressure_cpu_us: pressure.map(|(now, then)| now.saturating_sub(then)),
             interrupts: self.interrupts.saturating_sub(earlier.interrupts),
             switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
@@ -65,19 +69,31 @@ impl Readings {
         if self.cpu_total == 0 { 0.0 } else { self.cpu_steal as f64 / self.cpu_total as f64 }
     }
 
-    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal (guest time is in user).
-    fn of_stat(stat: &str) -> Self {
+    /// CPUs that some process or interrupt used, 0 to `cpus`. Call it on a difference.
+    #[must_use]
+    pub fn active_cpus(&self) -> f64 {
+        let active = self.cpu_total.saturating_sub(self.cpu_idle).saturating_sub(self.cpu_steal);
+        if self.cpu_total == 0 { 0.0 } else { active as f64 / self.cpu_total as f64 * self.cpus as f64 }
+    }
+
+    /// Reads the texts of `/proc/stat` and `/proc/pressure/cpu`; the counters of this process stay 0.
+    ///
+    /// The first line of `stat`: user, nice, system, idle, iowait, irq, softirq, steal (guest time is in user).
+    #[must_use]
+    pub fn of_machine(stat: &str, pressure: &str) -> Self {
         let first = stat.lines().next().unwrap_or_default();
         let mut parts = [0; 8];
         for (part, word) in parts.iter_mut().zip(first.split_whitespace().skip(1)) {
             *part = word.parse().unwrap_or(0);
         }
-        let [.., idle, _iowait, _irq, _softirq, steal] = parts;
+        let [.., idle, iowait, _irq, _softirq, steal] = parts;
         let interrupts = stat.lines().find_map(|line| line.strip_prefix("intr ")?.split(' ').next()?.parse().ok());
         Self {
             cpu_total: parts.iter().sum(),
             cpu_steal: steal,
-            cpu_idle: idle,
+            cpu_idle: idle + iowait,
+            cpus: stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count(),
+            pressure_cpu_us: pressure_us(pressure),
             interrupts: interrupts.unwrap_or(0),
             ..Self::default()
         }
@@ -89,9 +105,8 @@ fn unsigned(count: impl Into<i64>) -> u64 {
 }
 
 /// `some avg10=.. avg60=.. avg300=.. total=<us>`.
-fn pressure_us(path: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
-    let some = text.lines().find(|line| line.starts_with("some "))?;
+fn pressure_us(pressure: &str) -> Option<u64> {
+    let some = pressure.lines().find(|line| line.starts_with("some "))?;
     some.rsplit_once("total=")?.1.trim().parse().ok()
 }
 
@@ -110,10 +125,14 @@ mod tests {
     #[test]
     fn the_line_of_all_cpus_is_read_by_column() {
         let stat = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 1234 5 6\nctxt 99\n";
-        let readings = Readings::of_stat(stat);
-        assert_eq!((readings.cpu_total, readings.cpu_steal, readings.cpu_idle), (360, 80, 40));
-        assert_eq!(readings.interrupts, 1234);
-        assert_eq!(readings.since(&Readings::default()).steal_share(), 80.0 / 360.0);
+        let pressure =
+            "some avg10=1.00 avg60=2.00 avg300=3.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
+        let readings = Readings::of_machine(stat, pressure);
+        assert_eq!((readings.cpu_total, readings.cpu_steal, readings.cpu_idle), (360, 80, 90));
+        assert_eq!((readings.interrupts, readings.cpus, readings.pressure_cpu_us), (1234, 1, Some(77)));
+        let since = readings.since(&Readings::default());
+        assert_eq!((since.steal_share(), since.active_cpus()), (80.0 / 360.0, 190.0 / 360.0));
+        assert_eq!(Readings::of_machine(stat, "").pressure_cpu_us, None);
     }
 
     #[test]

@@ -4,9 +4,9 @@ import { count, make, text } from "./parts.js";
 import { mountFigures } from "./figures.js";
 
 const report = JSON.parse(document.getElementById("data").textContent);
-const { environment: { date, machine, build, timing, disturbance }, warnings, rows: results = [], truetick_bench: title, quick } = report.summary;
+const { environment: { date, machine, build, timing, disturbance, forced }, warnings, rows: results = [], truetick_bench: title, quick } = report.summary;
 
-text(document.getElementById("run"), `bench ${title}${quick ? ", quick" : ""}`);
+text(document.getElementById("run"), `bench ${title}${forced ? ", forced on a busy machine" : ""}${quick ? ", quick" : ""}`);
 text(document.getElementById("machine"), [
   `${machine.cpu}, ${machine.cores} cores`, `Linux ${machine.kernel}`, build.rustc, `commit ${build.commit}${build.dirty ? " with changes" : ""}`, date,
   `clock ${(timing.counter_hz / 1e6).toFixed(0)} MHz in steps of ${timing.step_ns.toFixed(1)} ns, a read ${timing.read_ns.toFixed(1)} ns`,

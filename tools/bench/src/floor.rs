@@ -15,7 +15,7 @@ use anyhow::{Context as _, ensure};
 
 use crate::harness::cpus;
 use crate::harness::environment::{self, Before};
-use crate::harness::exclusive::Exclusive;
+use crate::harness::exclusive::{Exclusive, WhenBusy};
 use crate::harness::progress::progress;
 use measured::Measured;
 use tt_os::clock;
@@ -38,6 +38,8 @@ pub struct Options {
     pub out: Option<PathBuf>,
     /// The build that measures.
     pub build: Build,
+    /// Action on a busy machine; `jitter` measures a busy machine as well.
+    pub when_busy: WhenBusy,
 }
 
 /// How much is measured: fixed before anything is.
@@ -74,9 +76,12 @@ impl Plan {
 /// Measures, prints, and keeps the result where that was asked for.
 ///
 /// # Errors
-/// A bench is running, a thread cannot be pinned, the clock drifts, or a file cannot be written.
+/// `BusyError` on a busy machine; a bench is running, a thread cannot be pinned, the clock drifts, or a file cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    let exclusive = Exclusive::take()?;
+    let exclusive = match options.jitter {
+        Some(_) => Exclusive::lock()?,
+        None => Exclusive::take(options.when_busy)?,
+    };
     let calibration = clock::calibration();
     let cores = cpus::available();
     let plan = Plan::new(options, cores.len());
@@ -97,7 +102,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut environment = environment::record(calibration, &before, pinned.ok().map(|()| here), SEED);
     environment.build = options.build.clone();
     environment.machine.cores = cores.len();
-    environment.disturbance.load_before = exclusive.load;
+    exclusive.record(&mut environment);
     environment.not_measured = warnings::not_measured(&measured, &alone, options);
     let result = FloorResult {
         truetick: "floor",

@@ -25,6 +25,7 @@ pub mod rows;
 pub mod runner;
 pub mod tables;
 
+pub use harness::exclusive::{BusyError, WhenBusy};
 pub use harness::results::Destination;
 pub use rows::market::streams::{Programs, echo};
 pub use rows::registry::Selection;

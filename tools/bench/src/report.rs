@@ -15,7 +15,7 @@
 mod aim;
 mod bootstrap;
 mod document;
-mod environment;
+pub(crate) mod environment;
 mod figures;
 pub mod floor;
 pub mod ring;

@@ -18,7 +18,7 @@ use tt_os::{clock, stdout};
 
 use crate::harness::cpus;
 use crate::harness::environment::{self, Before};
-use crate::harness::exclusive::Exclusive;
+use crate::harness::exclusive::{Exclusive, WhenBusy};
 use crate::harness::figures::{self, Sketch};
 use crate::harness::operation::Bench as _;
 use crate::harness::plan::Plan;
@@ -64,15 +64,17 @@ pub struct Options {
     pub destination: Destination,
     /// The build that is measured.
     pub build: Build,
+    /// Action on a busy machine.
+    pub when_busy: WhenBusy,
 }
 
 /// Measures, prints the result, and writes its files.
 ///
 /// # Errors
-/// Another bench is running, there are no two CPUs, an answer differs from the reference, the clock drifts, or a file
+/// `BusyError` on a busy machine; another bench is running, there are no two CPUs, an answer differs from the reference, the clock drifts, or a file
 /// cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    let exclusive = Exclusive::take()?;
+    let exclusive = Exclusive::take(options.when_busy)?;
     let calibration = clock::calibration();
     let cpus = chosen(options.cpus.as_deref())?;
     let granted = Granted::ask();
@@ -102,7 +104,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut environment = environment::record(calibration, &before, Some(cpus[1]), plan.seed);
     environment.build = options.build.clone();
     environment.machine.cores = cpus::available().len();
-    environment.disturbance.load_before = exclusive.load;
+    exclusive.record(&mut environment);
     environment.not_measured = NOT_MEASURED.map(str::to_owned).to_vec();
     let scale = calibration.scale;
     let result = RingResult {

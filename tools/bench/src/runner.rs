@@ -12,7 +12,7 @@ use crate::count::{self, TraceeArguments};
 use crate::harness::cpus;
 use crate::harness::entry::Entry;
 use crate::harness::environment::{self, Before};
-use crate::harness::exclusive::Exclusive;
+use crate::harness::exclusive::{Exclusive, WhenBusy};
 use crate::harness::figures;
 use crate::harness::operation::{Bench, Chunked, Finished, Label, Nothing};
 use crate::harness::plan::Plan;
@@ -39,6 +39,8 @@ pub struct Options {
     pub destination: Destination,
     /// The build that is measured.
     pub build: Build,
+    /// Action on a busy machine.
+    pub when_busy: WhenBusy,
     /// Arguments that make this program trace a row, to count its instructions.
     pub tracee: TraceeArguments,
     /// What the rows of the streams start.
@@ -48,14 +50,14 @@ pub struct Options {
 /// Measures the selected rows, prints the result, and writes its files.
 ///
 /// # Errors
-/// No row matches, another bench is running, an answer differs from the reference, a loop was compiled away, the clock
+/// `BusyError` on a busy machine; no row matches, another bench is running, an answer differs from the reference, a loop was compiled away, the clock
 /// drifts, or a file cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let row = options.row.as_deref();
     let has_streams = streams::is_selected(options.selection, row);
     let entries = &registry::select(options.selection, row).or_else(|error| has_streams.then(Vec::new).ok_or(error))?;
     let plan = &plan(options.selection, options.quick);
-    let exclusive = Exclusive::take()?;
+    let exclusive = Exclusive::take(options.when_busy)?;
     let calibration = clock::calibration();
     let cores = cpus::available().len();
     progress("starting");
@@ -81,7 +83,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let mut environment = environment::record(calibration, &before, pinned_to, plan.seed);
     environment.build = options.build.clone();
     environment.machine.cores = cores;
-    environment.disturbance.load_before = exclusive.load;
+    exclusive.record(&mut environment);
 
     progress("making intervals");
     let bootstrap = Bootstrap { resamples: plan.resamples, seed: plan.seed };

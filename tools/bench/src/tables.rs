@@ -22,6 +22,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
+use crate::report::environment::FORCED;
 use crate::report::{Bootstrap, Look, Runs, TextTable};
 
 const BEGIN: &str = "<!-- BEGIN: ";
@@ -112,8 +113,9 @@ impl Lines {
 fn origin(environment: &Value) -> anyhow::Result<String> {
     let text = |pointer: &str| environment.pointer(pointer).and_then(Value::as_str).context("no environment");
     let dirty = environment.pointer("/build/dirty").and_then(Value::as_bool).context("no environment")?;
+    let forced = environment["forced"].as_str().map_or_else(String::new, |reason| format!("\n{FORCED}: {reason}."));
     Ok(format!(
-        "{}, {} CPUs, Linux {}, {}, commit {}{}, {}.",
+        "{}, {} CPUs, Linux {}, {}, commit {}{}, {}.{forced}",
         text("/machine/cpu")?,
         environment.pointer("/machine/cores").and_then(Value::as_u64).context("no environment")?,
         text("/machine/kernel")?,
@@ -135,7 +137,9 @@ fn origin_of_runs(runs: &Runs) -> anyhow::Result<String> {
     commits.dedup();
     let date = runs.runs.first().and_then(|run| run.get("date")).context("no run")?;
     let machine = machine.replace("kernel ", "Linux ").replace(" 1 CPUs", " 1 CPU");
-    Ok(format!("{machine}, {}, commit {}, {}.", compiler(rustc), commits.join(" and "), day(date)))
+    let forced = runs.notes.iter().find(|note| note.starts_with(FORCED));
+    let forced = forced.map_or_else(String::new, |note| format!("\n{note}."));
+    Ok(format!("{machine}, {}, commit {}, {}.{forced}", compiler(rustc), commits.join(" and "), day(date)))
 }
 
 /// `rustc 1.95.0` of `rustc 1.95.0 (59807616e 2026-04-14), ...`.

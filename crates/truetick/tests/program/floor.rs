@@ -25,7 +25,8 @@ fn figure(row: &Value, field: &str) -> f64 {
 #[test]
 fn every_section_has_figures_within_their_intervals() {
     let folder = tempfile::tempdir().unwrap();
-    let Some((out, _)) = require_floor(&["--quick", "--json", "--out", folder.path().to_str().unwrap()]) else {
+    let Some((out, _)) = require_floor(&["--quick", "--force", "--json", "--out", folder.path().to_str().unwrap()])
+    else {
         return;
     };
     let result: Value = serde_json::from_str(&out).unwrap();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
+mod busy_machine;
 mod cli;
 mod commands;
 mod compatibility;

@@ -33,7 +33,7 @@ fn result() -> &'static Path {
             std::fs::create_dir_all(&folder).expect("a folder");
             // A separate lock: another bench on this machine does not matter here.
             let run = Command::new(env!("CARGO_BIN_EXE_truetick"))
-                .args(["bench", "ring", "--quick", "--ablation", "--out"])
+                .args(["bench", "ring", "--quick", "--force", "--ablation", "--out"])
                 .arg(&folder)
                 .env("TMPDIR", &folder)
                 .output()

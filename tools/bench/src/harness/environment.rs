@@ -39,6 +39,7 @@ pub(crate) fn record(calibration: &Calibration, before: &Before, pinned_to: Opti
             empty_loop_ns: 0.0,
         },
         disturbance: disturbance(&Readings::take().since(&before.readings), wall_s),
+        forced: None,
         seed,
         not_measured: vec![
             "hardware counters (none on most virtual machines)".to_owned(),

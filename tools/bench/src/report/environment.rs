@@ -2,6 +2,16 @@
 
 use serde::Serialize;
 
+/// Label of a run that `--force` allowed.
+pub(crate) const FORCED: &str = "FORCED on a busy machine";
+
+/// Steal above which tails belong to the machine, per cent: one stolen step of the kernel's clock in 200, which a p99.9
+/// already contains.
+pub(crate) const STEAL_PCT_MAX: f64 = 0.5;
+
+/// CPU pressure above which tails belong to the machine, per cent: in one part of 20 some thread waited for a CPU.
+pub(crate) const PRESSURE_PCT_MAX: f64 = 5.0;
+
 /// Machine, build, clock and disturbance of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Environment {
@@ -15,6 +25,8 @@ pub struct Environment {
     pub timing: Timing,
     /// Disturbances during the run.
     pub disturbance: Disturbance,
+    /// Why the machine was too busy before the run, if it was measured nevertheless (`--force`).
+    pub forced: Option<String>,
     /// Seed of inputs and resampling.
     pub seed: u64,
     /// What this run does not measure.
@@ -101,7 +113,8 @@ impl Disturbance {
     /// Steal above 0.5 % or CPU pressure above 5 %: tails belong to the machine and are no claim.
     #[must_use]
     pub fn limits_tails(&self) -> bool {
-        self.steal_pct.is_some_and(|pct| pct > 0.5) || self.psi_cpu_pct.is_some_and(|pct| pct > 5.0)
+        self.steal_pct.is_some_and(|pct| pct > STEAL_PCT_MAX)
+            || self.psi_cpu_pct.is_some_and(|pct| pct > PRESSURE_PCT_MAX)
     }
 }
 
@@ -117,11 +130,17 @@ impl Build {
 }
 
 impl Environment {
+    /// Returns the words before "full run" or "QUICK run" in a result's first line.
+    pub(crate) fn label(&self) -> String {
+        self.forced.as_ref().map_or_else(String::new, |_| format!("{FORCED}, "))
+    }
+
     /// Returns warnings, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         warnings.extend(self.build.warning());
+        warnings.extend(self.forced.as_ref().map(|reason| format!("{FORCED}: {reason}")));
         if self.machine.pinned_to.is_none() {
             warnings.push("the measuring thread could not be pinned".to_owned());
         }
@@ -155,8 +174,10 @@ mod tests {
         let mut environment = Environment::default();
         environment.build.profile = "debug".to_owned();
         environment.disturbance.steal_pct = Some(0.6);
+        environment.forced = Some("other processes use 1.00 CPUs".to_owned());
         let warnings = environment.warnings();
         assert!(warnings[0].contains("DEBUG BUILD"), "{warnings:?}");
+        assert_eq!(warnings[1], "FORCED on a busy machine: other processes use 1.00 CPUs");
         assert!(warnings.iter().any(|line| line.contains("steal 0.6 %")), "{warnings:?}");
     }
 

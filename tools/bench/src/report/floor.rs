@@ -169,18 +169,19 @@ impl FloorResult {
         writeln!(to)
     }
 
-    /// Writes one line a figure, `section,name,ns,ci95_low,ci95_high,v100_ns,what`, for `bench/results`. In the
+    /// Writes one line a figure, `section,name,value,unit,ci95_low,ci95_high,v100,what,forced`, for `bench/results`. In the
     /// section `jitter` a line is a cause: its stalls a second, no interval.
     ///
     /// # Errors
     /// Those of `to`.
     pub fn write_csv(&self, to: &mut impl io::Write) -> io::Result<()> {
-        writeln!(to, "section,name,value,unit,ci95_low,ci95_high,v100,what")?;
+        writeln!(to, "section,name,value,unit,ci95_low,ci95_high,v100,what,forced")?;
+        let forced = self.environment.forced.is_some();
         let mut line = |section: &str, name: &str, unit: &str, value: &Estimate, v100: Option<f64>, what: &str| {
             let v100 = v100.map_or_else(String::new, |v100| v100.to_string());
             let Estimate { value, low, high } = value;
             let what = what.replace('"', "'");
-            writeln!(to, "{section},{name},{value:.3},{unit},{low:.3},{high:.3},{v100},\"{what}\"")
+            writeln!(to, "{section},{name},{value:.3},{unit},{low:.3},{high:.3},{v100},\"{what}\",{forced}")
         };
         for clock in &self.clocks {
             line("clock", &clock.name, "ns", &clock.read_ns, None, &clock.what)?;

@@ -51,7 +51,7 @@ impl Report {
         writeln!(
             to,
             "engine,name,unit,n,blocks,batch,mean,ci95_low,ci95_high,p50,p95,p99,p99.9,published,published_statistic,\
-             instructions,quick,date,cpu,cores,kernel,rustc,commit,dirty,steal_pct"
+             instructions,quick,date,cpu,cores,kernel,rustc,commit,dirty,steal_pct,forced"
         )?;
         let optional = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
         let environment = &self.environment;
@@ -60,7 +60,7 @@ impl Report {
             let published = row.published.first();
             writeln!(
                 to,
-                "{},{},{},{},{},{},{:.3},{:.3},{:.3},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{:.3},{:.3},{:.3},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 row.engine,
                 row.name,
                 row.unit.name(),
@@ -86,6 +86,7 @@ impl Report {
                 environment.build.commit,
                 environment.build.dirty,
                 optional(environment.disturbance.steal_pct),
+                environment.forced.is_some(),
             )?;
         }
         Ok(())

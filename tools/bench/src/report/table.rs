@@ -35,7 +35,7 @@ impl Report {
     fn write_head(&self, to: &mut impl io::Write) -> io::Result<()> {
         let environment = &self.environment;
         let label = if self.quick { "QUICK run: few samples, wide intervals" } else { "full run" };
-        writeln!(to, "truetick bench {}, {label}", self.title)?;
+        writeln!(to, "truetick bench {}, {}{label}", self.title, environment.label())?;
         if let Some(line) = environment.build.warning() {
             writeln!(to, "! {line}")?;
         }

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::{Lines, number, origin};
+use crate::report::environment::FORCED;
 
 /// Beginning of the warning that withdraws quantiles above the median.
 const NO_TAILS: &str = "tails are limited by the machine";
@@ -13,7 +14,7 @@ pub(super) fn latency(result: &Value) -> anyhow::Result<Lines> {
     let warnings = result["warnings"].as_array().context("no warnings")?;
     let has_tails = !warnings.iter().filter_map(Value::as_str).any(|warning| warning.starts_with(NO_TAILS));
     let mut origin = origin(&result["environment"])?;
-    for warning in warnings.iter().filter_map(Value::as_str) {
+    for warning in warnings.iter().filter_map(Value::as_str).filter(|warning| !warning.starts_with(FORCED)) {
         origin += &format!("\nWarning of the run: {warning}.");
     }
     let mut lines = Lines::new(origin, 2, &headings);

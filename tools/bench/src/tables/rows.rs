@@ -6,6 +6,7 @@ use anyhow::Context as _;
 
 use super::{Lines, compiler, day, number};
 use crate::report::Runs;
+use crate::report::environment::FORCED;
 
 pub(super) fn lines(rows: &Runs) -> anyhow::Result<Lines> {
     let first = rows.runs.first().context("no row")?;
@@ -13,8 +14,10 @@ pub(super) fn lines(rows: &Runs) -> anyhow::Result<Lines> {
         row.get(key).map(|cell| cell.trim_matches('"').to_owned()).with_context(|| format!("no column {key}"))
     };
     let dirty = if cell(first, "dirty")? == "true" { " with uncommitted changes" } else { "" };
+    let is_forced = first.get("forced").is_some_and(|cell| cell == "true");
+    let forced = if is_forced { format!("\n{FORCED}.") } else { String::new() };
     let origin = format!(
-        "{}, {} CPUs, Linux {}, {}, commit {}{dirty}, {}.",
+        "{}, {} CPUs, Linux {}, {}, commit {}{dirty}, {}.{forced}",
         cell(first, "cpu")?,
         cell(first, "cores")?,
         cell(first, "kernel")?,

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use bench::harness::exclusive::{Exclusive, WhenBusy};
 use bench::harness::notes::Stamp;
 use bench::harness::random::shuffled;
 use bench::report::{Look, Runs};
@@ -67,6 +68,9 @@ struct Flags {
     /// Three rounds instead of 30
     #[arg(long)]
     quick: bool,
+    /// Measure on a busy machine, too; the file says that the run was forced. Without it, such a run is refused
+    #[arg(long)]
+    force: bool,
     /// Rows by name, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
@@ -117,7 +121,7 @@ fn new_file(what: &str) -> anyhow::Result<PathBuf> {
 }
 
 fn measure(flags: &Flags) -> anyhow::Result<()> {
-    let _lock = bench::harness::exclusive::Exclusive::take()?;
+    let lock = Exclusive::take(if flags.force { WhenBusy::Force } else { WhenBusy::Refuse })?;
     let stamp = stamp();
     let out = flags.out.clone().map_or_else(|| new_file("runs"), Ok)?;
     let rounds = flags.rounds.unwrap_or(if flags.quick { 3 } else { 30 });
@@ -129,6 +133,7 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
     let gauge = Gauge::Clock(*calibration);
 
     let mut notes = bench::harness::notes::notes(&stamp, calibration, flags.seed);
+    notes.extend(lock.note());
     notes.push(format!("on CPU {cpu}; {rounds} rounds, contestants in a new random order for each row and round"));
     notes.extend(field.notes());
     notes.extend(CONTESTANTS.iter().map(|contestant| format!("{}: {}", contestant.name(), contestant.what())));

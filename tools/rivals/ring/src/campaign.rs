@@ -37,11 +37,14 @@ pub(crate) struct Campaign {
     pub(crate) seed: u64,
     pub(crate) out: PathBuf,
     pub(crate) cpus: [usize; 2],
+    /// Note of a run on a busy machine.
+    pub(crate) forced: Option<String>,
 }
 
 /// Runs it all; every run is in the file before the next begins.
 pub(crate) fn run(campaign: &Campaign, stamp: &Stamp, calibration: &Calibration) -> anyhow::Result<()> {
     let mut notes = bench::harness::notes::notes(stamp, calibration, campaign.seed);
+    notes.extend(campaign.forced.clone());
     notes.push(format!(
         "sender on CPU {}, receiver on CPU {}; {} rounds, {} ms a run, queues of {} slots, batches of {} events",
         campaign.cpus[0],

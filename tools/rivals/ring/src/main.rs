@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use bench::harness::exclusive::{Exclusive, WhenBusy};
 use bench::harness::notes::Stamp;
 use bench::report::{Look, Runs};
 use clap::{Parser, Subcommand};
@@ -57,6 +58,9 @@ struct Flags {
     /// Rows by name or by the beginning of their names, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
+    /// Measure on a busy machine, too; the file says that the run was forced. Without it, such a run is refused
+    #[arg(long)]
+    force: bool,
     /// Queues by name, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     queues: Vec<String>,
@@ -90,7 +94,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn measure(flags: &Flags) -> anyhow::Result<()> {
-    let _lock = bench::harness::exclusive::Exclusive::take()?;
+    let lock = Exclusive::take(if flags.force { WhenBusy::Force } else { WhenBusy::Refuse })?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let stamp = Stamp::now(&root);
     let available = tt_os::cpu::available()?;
@@ -107,6 +111,7 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
         seed: flags.seed,
         out: flags.out.clone().unwrap_or_else(|| folder.join(format!("runs-{}.csv", std::process::id()))),
         cpus: [first, last],
+        forced: lock.note(),
     };
     campaign::run(&campaign, &stamp, tt_os::clock::calibration())?;
     println!("\nruns: {}", campaign.out.display());

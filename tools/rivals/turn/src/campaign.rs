@@ -32,6 +32,8 @@ pub(crate) struct Campaign {
     pub(crate) time_max: Duration,
     pub(crate) seed: u64,
     pub(crate) out: PathBuf,
+    /// Note of a run on a busy machine.
+    pub(crate) forced: Option<String>,
 }
 
 /// The cores of the generator and of the servers.
@@ -65,6 +67,7 @@ pub(crate) fn run(campaign: &Campaign, places: &Places, cores: Cores) -> anyhow:
     let mut generator = Generator::new(campaign.seed)?;
     let stamp = Stamp::now(&places.root);
     let mut notes = environment::notes(&stamp, campaign, places, cores);
+    notes.extend(campaign.forced.clone());
     notes.extend(alone(campaign, &mut generator)?);
     record::append(&campaign.out, &notes, &[])?;
     let first = first_round(&campaign.out)?;

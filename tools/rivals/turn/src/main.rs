@@ -30,6 +30,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 
+use bench::harness::exclusive::{Exclusive, WhenBusy};
 use bench::report::Look;
 use campaign::{Campaign, Cores};
 use rivals::{Contestant, Places};
@@ -69,6 +70,9 @@ struct Flags {
     /// About two minutes: fewer rows, fewer and shorter rounds
     #[arg(long)]
     quick: bool,
+    /// Measure on a busy machine, too; the file says that the run was forced. Without it, such a run is refused
+    #[arg(long)]
+    force: bool,
     /// Rows by name, or by the beginning of their names where no row has that one, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
@@ -120,7 +124,7 @@ fn main() -> anyhow::Result<()> {
 
 fn measure(flags: &Flags) -> anyhow::Result<()> {
     let places = places(flags)?;
-    let _lock = bench::harness::exclusive::Exclusive::take()?;
+    let lock = Exclusive::take(if flags.force { WhenBusy::Force } else { WhenBusy::Refuse })?;
     if !flags.no_build {
         prepare::build(&places)?;
     }
@@ -136,6 +140,7 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
         time_max: Duration::from_secs(flags.seconds_max),
         seed: flags.seed,
         out,
+        forced: lock.note(),
     };
     campaign::run(&campaign, &places, Cores::choose())?;
     println!("\nruns: {}", campaign.out.display());

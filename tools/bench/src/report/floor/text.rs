@@ -16,7 +16,7 @@ impl FloorResult {
     /// Those of `to`.
     pub fn write_text(&self, to: &mut impl io::Write) -> io::Result<()> {
         let label = if self.quick { "QUICK run: few blocks, wide intervals" } else { "full run" };
-        writeln!(to, "truetick {}, {label}", self.truetick)?;
+        writeln!(to, "truetick {}, {}{label}", self.truetick, self.environment.label())?;
         for line in &self.warnings {
             writeln!(to, "! {line}")?;
         }

@@ -16,7 +16,7 @@ impl RingResult {
     /// Those of `to`.
     pub fn write_text(&self, to: &mut impl io::Write) -> io::Result<()> {
         let label = if self.quick { "QUICK run: few events, wide intervals" } else { "full run" };
-        writeln!(to, "truetick bench {}, {label}", self.truetick_bench)?;
+        writeln!(to, "truetick bench {}, {}{label}", self.truetick_bench, self.environment.label())?;
         if let Some(line) = self.environment.build.warning() {
             writeln!(to, "! {line}")?;
         }

@@ -1,0 +1,122 @@
+//! `truetick bench` and `truetick floor` while another process keeps a CPU busy.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use testkit::{Requirement, require, two_cpus};
+
+const LABEL: &str = "FORCED on a busy machine";
+const REASON: &str = "other processes use ";
+
+/// A process that uses as much of a CPU as it gets, until it is dropped.
+struct BusyLoop(Child);
+
+impl BusyLoop {
+    fn start() -> Self {
+        Self(Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for BusyLoop {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Runs the program with a lock in `folder`, so that no other bench matters.
+fn run(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_truetick")).args(arguments).env("TMPDIR", folder).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Runs a forced measurement and judges its text; its files are in `out`. The run may be void on a busy machine, after
+/// it has written everything.
+fn forced(arguments: &[&str], folder: &Path, out: &Path) {
+    let arguments = [arguments, &["--quick", "--force", "--out", out.to_str().unwrap()]].concat();
+    let output = run(&arguments, folder);
+    let message = text(&output.stderr);
+    assert!(output.status.success() || message.contains("void: ") || message.contains("compiled away"), "{message}");
+    let printed = text(&output.stdout);
+    let first = printed.lines().next().unwrap_or_default();
+    assert!(first.contains(&format!(", {LABEL}, QUICK run")), "{first}");
+    assert!(printed.contains(&format!("! {LABEL}: {REASON}")), "{printed}");
+}
+
+/// Asserts that `environment` of a result and its warnings say that the run was forced.
+#[track_caller]
+fn assert_labelled(result: &Value) {
+    let reason = result["environment"]["forced"].as_str().unwrap_or_else(|| panic!("{}", result["environment"]));
+    assert!(reason.contains(REASON), "{reason}");
+    let warning = Value::from(format!("{LABEL}: {reason}"));
+    assert!(result["warnings"].as_array().unwrap().contains(&warning), "{}", result["warnings"]);
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))).unwrap()
+}
+
+/// Asserts that each line of a CSV file ends with the column `forced`, true.
+#[track_caller]
+fn assert_forced_lines(path: &Path) {
+    let csv = fs::read_to_string(path).unwrap();
+    let mut lines = csv.lines();
+    assert!(lines.next().unwrap().ends_with(",forced"), "{csv}");
+    assert!(lines.clone().count() > 0 && lines.all(|line| line.ends_with(",true")), "{csv}");
+}
+
+#[test]
+fn a_busy_machine_is_refused_with_status_3_and_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("result");
+    let _busy = BusyLoop::start();
+    for command in [&["bench", "turn", "--row", "xor_mapped_v4"][..], &["bench", "ring"], &["floor"]] {
+        let output = run(&[command, &["--quick", "--out", out.to_str().unwrap()]].concat(), folder.path());
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{command:?}: {message}");
+        assert!(message.starts_with("truetick: the machine is busy: other processes use "), "{message}");
+        assert!(message.contains("--force") && message.lines().count() == 1, "{message}");
+        assert!(output.stdout.is_empty() && !out.exists(), "{command:?} measured");
+    }
+}
+
+#[test]
+fn stalls_are_measured_on_a_busy_machine_without_a_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let _busy = BusyLoop::start();
+    let output = run(&["floor", "--jitter", "1", "--json"], folder.path());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["environment"]["forced"], Value::Null);
+    assert!(!result["jitter"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn every_output_of_a_forced_run_is_labelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let _busy = BusyLoop::start();
+
+    let out = folder.path().join("rows");
+    forced(&["bench", "turn", "--row", "xor_mapped_v4"], folder.path(), &out);
+    assert_labelled(&json(&out.join("summary.json")));
+    assert_labelled(&json(&out.join("report.json"))["summary"]);
+    assert!(fs::read_to_string(out.join("report.html")).unwrap().contains(&format!("{LABEL}: {REASON}")));
+    assert_forced_lines(&out.join("result.csv"));
+
+    let out = folder.path().join("floor");
+    forced(&["floor"], folder.path(), &out);
+    assert_labelled(&json(&out.join("floor.json")));
+    assert_forced_lines(&out.join("floor.csv"));
+
+    let Some(_) = require(Requirement::TwoCpus, two_cpus()) else { return };
+    let out = folder.path().join("ring");
+    forced(&["bench", "ring", "--events", "2000", "--rate", "100000"], folder.path(), &out);
+    assert_labelled(&json(&out.join("ring.json")));
+    assert_labelled(&json(&out.join("report.json"))["summary"]);
+    assert!(fs::read_to_string(out.join("report.html")).unwrap().contains(&format!("{LABEL}: {REASON}")));
+}
