@@ -28,6 +28,9 @@ use crate::report::{Bootstrap, Look, Runs, TextTable};
 const BEGIN: &str = "<!-- BEGIN: ";
 const END: &str = "<!-- END -->";
 
+/// Beginnings of the marks of a table that `cargo xtask tidy --accept` writes by the history, which is not read here.
+const MARKS: [&str; 2] = ["Stale since ", "Kept nevertheless: "];
+
 /// How intervals of the rivals' tables are made.
 const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 10_000, seed: 8_656 };
 
@@ -43,7 +46,9 @@ pub fn generate(document: &str, root: &Path) -> anyhow::Result<String> {
         let end = head + rest[head..].find(END).with_context(|| format!("no END after {}", rest[at..head].trim()))?;
         let (name, file) = of_comment(rest[at..head].trim())?;
         generated += &rest[..head];
-        generated += &table(name, file, root).with_context(|| format!("table {name} of {file}"))?;
+        let marks: Vec<&str> =
+            rest[head..end].lines().filter(|line| MARKS.iter().any(|mark| line.starts_with(mark))).collect();
+        generated += &table(name, file, root, &marks).with_context(|| format!("table {name} of {file}"))?;
         rest = &rest[end..];
     }
     Ok(generated + rest)
@@ -65,11 +70,11 @@ fn of_comment(comment: &str) -> anyhow::Result<(&str, &str)> {
     words.with_context(|| format!("not `{BEGIN}TABLE FILE -->`: {comment}"))
 }
 
-fn table(name: &str, file: &str, root: &Path) -> anyhow::Result<String> {
+fn table(name: &str, file: &str, root: &Path, marks: &[&str]) -> anyhow::Result<String> {
     let text = fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
     let json = || serde_json::from_str::<Value>(&text).context("not JSON");
     let runs = || Runs::parse(&text);
-    let lines = match name {
+    let mut lines = match name {
         "rows" => rows::lines(&runs()?)?,
         "market-rows" => market_rows::lines(&json()?)?,
         "gate-rows" => gate_rows::lines(&json()?)?,
@@ -83,6 +88,7 @@ fn table(name: &str, file: &str, root: &Path) -> anyhow::Result<String> {
         _ => bail!("no table has this name"),
     };
     ensure!(!lines.table.is_empty(), "the file has no row for it");
+    marks.iter().for_each(|mark| lines.origin += &format!("\n{mark}"));
     Ok(lines.markdown())
 }
 
@@ -197,6 +203,20 @@ mod tests {
         assert!(error("<!-- BEGIN: floor a.json -->\n| a |\n").contains("no END"));
         assert!(error("<!-- BEGIN: floor -->\n<!-- END -->\n").contains("not `"));
         assert!(error("<!-- BEGIN: floor a.json -->\n<!-- END -->\n").contains("cannot read a.json"));
+    }
+
+    #[test]
+    fn marks_stay_below_the_head_of_their_table() {
+        let root = std::env::temp_dir().join(format!("tables-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        let csv = "name,unit,mean,ci95_low,ci95_high,cpu,cores,kernel,rustc,commit,dirty,date,instructions,published\nx,ns,1,1,1,A,2,6,rustc 1,a,false,2026,1,1\n";
+        std::fs::write(root.join("a.csv"), csv).unwrap();
+        let plain = generate("<!-- BEGIN: rows a.csv -->\n<!-- END -->\n", &root).unwrap();
+        let marked = plain.replace("2026.\n", "2026.\nStale since b, a.\nKept nevertheless: a.\n");
+        let generated = generate(&marked, &root);
+        std::fs::remove_dir_all(&root).unwrap();
+        assert!(plain.contains("2026.\n\n| row") && marked != plain, "{plain}");
+        assert_eq!(generated.unwrap(), marked);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod conformance;
 mod dist;
 mod explore;
 mod fuzz;
+mod history;
 mod planted;
 mod programs;
 mod qualify;

@@ -14,6 +14,7 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::history::History;
 use crate::planted::Planted;
 use crate::{sim, workspace_root};
 
@@ -205,11 +206,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// One line for each kept result that is older than the code that it judges.
 pub(crate) fn stale(root: &Path) -> Vec<String> {
     let mut lines = Vec::new();
+    let Ok(history) = History::open(root) else { return lines };
     for it in QUALIFICATIONS {
         let Some(kept) = read(root, it.name) else { continue };
-        let mut diff = Command::new("git");
-        diff.args(["diff", "--quiet", &kept.commit, "HEAD", "--"]).args(it.judges).current_dir(root);
-        if diff.stderr(Stdio::null()).status().is_ok_and(|status| !status.success()) {
+        if history.differs(&kept.commit, it.judges) {
             lines.push(format!("{FOLDER}/{}.toml is of {}, older than the code that it judges", it.name, kept.date));
         }
     }

@@ -4,6 +4,7 @@ mod budget;
 mod dependencies;
 mod figures;
 mod floats;
+mod kept_results;
 pub(crate) mod links;
 mod manifests;
 mod module_cycles;
@@ -24,7 +25,7 @@ use crate::violation::Violation;
 /// Arguments of `cargo xtask tidy`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Lower the kept counts of tools/xtask/ratchet.toml to those of the tree.
+    /// Lower the kept counts of tools/xtask/ratchet.toml to those of the tree, and mark the tables of stale results.
     #[arg(long)]
     accept: bool,
     /// Print each word that STYLE.md rules out in the files whose path begins with FOLDER.
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     if arguments.accept {
         ratchet::accept(&root, &tree)?;
+        kept_results::accept(&root, &tree)?;
     }
     if !crate::in_ci() {
         notes(&Tree::read(&root)?).iter().for_each(|note| println!("note: {note}"));
@@ -91,6 +93,10 @@ pub(crate) fn violations(root: &Path) -> anyhow::Result<Vec<Violation>> {
     violations.extend(floats::check(&tree));
     violations.extend(venues::check(&tree));
     violations.extend(crate::bpf::check(root)?);
+    match kept_results::check(root, &tree) {
+        Ok(found) => violations.extend(found),
+        Err(reason) => println!("skipped: kept results, {reason}"),
+    }
     violations.extend(crate::conformance::check(&tree));
     if crate::in_ci() {
         violations.extend(notes(&tree));
