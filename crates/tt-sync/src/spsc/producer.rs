@@ -7,6 +7,10 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use zerocopy::FromZeros;
 
+/// Events that [`Producer::push_with`] publishes together: enough that the two cores do not pass each cache line to and
+/// fro between its events, and few enough that the consumer begins early. Two in tests, which shall see the boundary.
+const GROUP: usize = if cfg!(test) { 2 } else { 16 };
+
 /// The producer end of a ring.
 pub struct Producer<T: Copy + Send, P: Storage<T> = Owned<T>> {
     storage: P,
@@ -62,6 +66,36 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         // SAFETY: as above, for the slot of `tail`.
         unsafe { slot.write(*first) };
         publish(&mut self.tail, slot.sequence(), count);
+        count
+    }
+
+    /// Appends as many events that `make` returns as fit, at most `count_max`, and returns their number.
+    ///
+    /// Each event is written once, into its slot, and published in a group of at most 16, so that the consumer begins
+    /// before the last one is made. For events that must be seen together, see [`push_slice`](Self::push_slice). If
+    /// `make` panics, the events that it returned before are appended.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = tt_sync::spsc::ring::<u64>(4);
+    /// let mut numbers = 7..;
+    /// assert_eq!(producer.push_with(9, || numbers.next().unwrap_or(0)), 4);
+    /// assert_eq!((consumer.pop(), numbers.start), (Some(7), 11));
+    /// ```
+    #[inline]
+    pub fn push_with(&mut self, count_max: usize, mut make: impl FnMut() -> T) -> usize {
+        if self.known_room() < count_max {
+            self.refresh_limit();
+        }
+        let count = count_max.min(self.known_room());
+        let mut left = count;
+        while left != 0 {
+            let size = left.min(GROUP);
+            let mut group = Group { first: make(), count: 1, producer: self };
+            while group.count < size {
+                group.add(make());
+            }
+            left -= size;
+        }
         count
     }
 
@@ -135,6 +169,40 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         if self.tail.wrapping_sub(head) <= capacity {
             self.limit = head.wrapping_add(capacity);
         }
+    }
+}
+
+/// Events that are written but not yet published; published on drop, also after a panic.
+struct Group<'a, T: Copy + Send, P: Storage<T>> {
+    producer: &'a mut Producer<T, P>,
+    /// The event of `tail`, which is written last.
+    first: T,
+    /// Events, the first included; at most the room after `tail`.
+    count: usize,
+}
+
+impl<T: Copy + Send, P: Storage<T>> Group<'_, T, P> {
+    #[inline(always)]
+    fn add(&mut self, event: T) {
+        let position = self.producer.tail.wrapping_add(self.count as u64);
+        let slot = self.producer.storage.slot(position);
+        // SAFETY: the slot is one of the free ones after `tail`, so the consumer does not read it, and there is no other
+        // producer.
+        unsafe { slot.write(event) };
+        // The consumer looks here only after it has seen the first sequence of the group.
+        slot.sequence().store(position, Ordering::Relaxed);
+        self.count += 1;
+    }
+}
+
+impl<T: Copy + Send, P: Storage<T>> Drop for Group<'_, T, P> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Producer { storage, tail, .. } = &mut *self.producer;
+        let slot = storage.slot(*tail);
+        // SAFETY: the slot of `tail` is free, so the consumer does not read it, and there is no other producer.
+        unsafe { slot.write(self.first) };
+        publish(tail, slot.sequence(), self.count);
     }
 }
 

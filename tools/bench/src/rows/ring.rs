@@ -1,12 +1,14 @@
 //! NullRing's rows: producer, ring, evaluator.
 
+mod batches;
 pub(crate) mod evaluator;
 mod hand_over;
 pub(crate) mod lines;
 pub(crate) mod reference;
 
 use crate::harness::entry::Entry;
-use crate::harness::operation::Chunked;
+use crate::harness::operation::{Bench, Chunked};
+use batches::{Batches, Call};
 use evaluator::Evaluator;
 use hand_over::HandOver;
 use lines::Lines;
@@ -16,11 +18,18 @@ const ENGINE: &str = "ring";
 
 /// The rows in the order in which NullRing published them.
 pub(crate) fn entries() -> Vec<Entry> {
+    fn batches(call: Call) -> anyhow::Result<Box<dyn Bench>> {
+        Ok(Box::new(Chunked::new(call.label(), Batches::new(call))))
+    }
+    let counted = |name, make| Entry { engine: ENGINE, name, make, counted: true };
     let timed = |name, make| Entry { engine: ENGINE, name, make, counted: false };
     vec![
         timed("ring_end_to_end", || Ok(Box::new(HandOver::end_to_end()?))),
         timed("ring_one_way", || Ok(Box::new(HandOver::one_way()?))),
         timed("cache_lines", || Ok(Box::new(Lines::widest()?))),
+        counted("ring_push_ns", || batches(Call::Push)),
+        counted("ring_push_slice_ns", || batches(Call::Slice)),
+        counted("ring_push_with_ns", || batches(Call::With)),
         Entry {
             engine: ENGINE,
             name: "evaluator_ns",

@@ -73,7 +73,7 @@ impl Queue {
     pub(crate) const fn what(self) -> &'static str {
         match self {
             Self::Truetick => {
-                "tt_sync::spsc, push and pop_numbered of OrderTerms, an idle producer calls hold_next; batches by push_slice and drain"
+                "tt_sync::spsc, push and pop_numbered of OrderTerms, an idle producer calls hold_next; batches by push_with and drain"
             }
             Self::TruetickAgain => "the same once more",
             Self::TruetickRests => "the same, an idle producer rests",

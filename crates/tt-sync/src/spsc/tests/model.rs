@@ -14,6 +14,7 @@ const STEPS_MAX: usize = if cfg!(miri) { 24 } else { 200 };
 enum Step {
     Push(Event),
     PushSlice(Vec<Event>),
+    PushWith(Vec<Event>),
     /// Filled in place, and published or not.
     Claim(Event, bool),
     HoldNext,
@@ -26,6 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => any::<Event>().prop_map(Step::Push),
         2 => prop::collection::vec(any::<Event>(), 0..12).prop_map(Step::PushSlice),
+        2 => prop::collection::vec(any::<Event>(), 0..12).prop_map(Step::PushWith),
         2 => (any::<Event>(), any::<bool>()).prop_map(|(event, publish)| Step::Claim(event, publish)),
         1 => Just(Step::HoldNext),
         4 => Just(Step::Pop),
@@ -65,6 +67,12 @@ fn behaves<P: Storage<Event>>((mut producer, mut consumer): Ends<Event, P>, step
             Step::PushSlice(events) => {
                 let count = events.len().min(room);
                 assert_eq!(producer.push_slice(events), count);
+                queue.extend(&events[..count]);
+            }
+            Step::PushWith(events) => {
+                let (count, mut made) = (events.len().min(room), events.iter());
+                let pushed = producer.push_with(events.len(), || *made.next().expect("no event too many is made"));
+                assert_eq!((pushed, made.len()), (count, events.len() - count));
                 queue.extend(&events[..count]);
             }
             Step::Claim(event, publish) => {
@@ -201,6 +209,26 @@ fn notices<P: Storage<u64>>(ends: impl Fn() -> Ends<u64, P>) {
 fn each_end_notices_that_the_other_is_gone() {
     notices(|| owned(1, 0));
     notices(|| shared(1, 0));
+}
+
+fn appends_what_was_made<P: Storage<u64>>((mut producer, mut consumer): Ends<u64, P>, made: u64) {
+    let mut numbers = 0..made;
+    let push = || producer.push_with(8, || numbers.next().expect("this many are made"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(push)).is_err());
+    let mut seen = Vec::new();
+    consumer.drain(usize::MAX, |event| seen.push(*event));
+    assert!(seen.iter().copied().eq(0..made), "{seen:?}");
+    // The slots after them are free: only this event is seen.
+    producer.push(9).unwrap();
+    assert_eq!((consumer.pop(), consumer.pop()), (Some(9), None));
+}
+
+#[test]
+fn events_made_before_a_panic_are_appended() {
+    for made in 0..5 {
+        appends_what_was_made(owned(8, u64::MAX - 1), made);
+        appends_what_was_made(shared(8, u64::MAX - 1), made);
+    }
 }
 
 #[test]

@@ -125,6 +125,33 @@ fn loom_a_batch_is_published_once_in_given_memory() {
     a_batch_is_published_once(|| shared(2, u64::MAX));
 }
 
+/// Of three events in groups of two, none, two or three arrive.
+fn a_group_is_published_once<P: Storage<u64> + Send + 'static>(make: Make<u64, P>) {
+    check(move || {
+        let (mut producer, mut consumer) = make();
+        let producing = loom::thread::spawn(move || {
+            let mut numbers = 1..;
+            producer.push_with(3, || numbers.next().expect("numbers do not end"))
+        });
+        let mut seen = Vec::new();
+        let first = consumer.drain(3, |event| seen.push(*event));
+        assert!(first != 1);
+        assert_eq!(producing.join().expect("the producer failed"), 3);
+        consumer.drain(usize::MAX, |event| seen.push(*event));
+        assert_eq!(seen, [1, 2, 3]);
+    });
+}
+
+#[test]
+fn loom_a_group_is_published_once() {
+    a_group_is_published_once(|| owned(4, u64::MAX));
+}
+
+#[test]
+fn loom_a_group_is_published_once_in_given_memory() {
+    a_group_is_published_once(|| shared(4, u64::MAX));
+}
+
 /// A claim that was dropped shows nothing; one that was published shows what was filled in.
 #[test]
 fn loom_a_claim_is_filled_in_place() {

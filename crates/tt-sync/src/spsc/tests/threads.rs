@@ -88,6 +88,33 @@ fn two_threads_pass_batches_whole_and_in_order() {
     }
 }
 
+/// Groups of events that are made while the consumer reads.
+fn in_groups<P: Storage<Event> + Send + 'static>(ends: Ends<Event, P>) {
+    pass(
+        ends,
+        |producer, next| {
+            let mut numbers = next..;
+            let count_max = (EVENTS - next).min(1 + next % 7) as usize;
+            producer.push_with(count_max, || event(numbers.next().unwrap_or(0))) as u64
+        },
+        |consumer, next| {
+            let mut expected = next;
+            consumer.drain(1 + next as usize % 5, |popped| {
+                assert_eq!(*popped, event(expected));
+                expected += 1;
+            }) as u64
+        },
+    );
+}
+
+#[test]
+fn two_threads_pass_groups_whole_and_in_order() {
+    for capacity in [1, 8] {
+        in_groups(owned(capacity, u64::MAX - 100));
+        in_groups(shared(capacity, u64::MAX - 100));
+    }
+}
+
 #[test]
 fn two_threads_fill_and_read_in_place() {
     pass(

@@ -1,12 +1,9 @@
 //! truetick's ring.
 
-use std::hint::spin_loop;
-
 use tt_model::{OrderIntent, OrderTerms};
 use tt_sync::spsc::{Consumer, Producer};
 
 use crate::ends::{Receiver, ReceivesBatches, Sender, SendsBatches};
-use crate::flow::BATCH;
 
 /// The ring of terms: the ring numbers its events, so that an intent takes one line. `HOLDS`: an idle sender takes the
 /// next slot's line back.
@@ -53,18 +50,7 @@ impl Receiver for RingOut {
 impl<const HOLDS: bool> SendsBatches for RingIn<HOLDS> {
     #[inline(always)]
     fn send_batch(&mut self, count: usize, make: impl FnMut() -> OrderTerms) -> usize {
-        let mut batch = [OrderTerms::default(); BATCH];
-        let count = count.min(BATCH);
-        batch.iter_mut().zip(std::iter::repeat_with(make).take(count)).for_each(|(place, event)| *place = event);
-        let mut rest = &batch[..count];
-        while !rest.is_empty() {
-            let pushed = self.0.push_slice(rest);
-            if pushed == 0 {
-                spin_loop();
-            }
-            rest = &rest[pushed..];
-        }
-        count
+        self.0.push_with(count, make)
     }
 }
 

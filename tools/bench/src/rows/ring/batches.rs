@@ -1,0 +1,86 @@
+//! Batches into the ring and out of it, on one core: what the calls themselves cost.
+
+use anyhow::ensure;
+use tt_model::OrderTerms;
+use tt_sync::spsc::{self, Consumer, Producer};
+
+use super::ENGINE;
+use super::evaluator::orders;
+use crate::harness::operation::{Label, Operation};
+
+/// Events of a batch, as in `tools/rivals/ring`.
+const BATCH: usize = 64;
+const BATCHES: usize = 256;
+const SLOTS: usize = 1_024;
+
+/// The call that appends a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// One `push` for each event.
+    Push,
+    /// `push_slice`.
+    Slice,
+    /// `push_with`.
+    With,
+}
+
+impl Call {
+    /// Texts of the row.
+    pub(super) fn label(self) -> Label {
+        let (name, what) = match self {
+            Self::Push => ("ring_push_ns", "64 events by one Producer::push each, then one Consumer::drain; per event"),
+            Self::Slice => ("ring_push_slice_ns", "the same events by one Producer::push_slice; per event"),
+            Self::With => ("ring_push_with_ns", "the same events by one Producer::push_with; per event"),
+        };
+        Label { name, engine: ENGINE, what, published: Vec::new(), rate: None }
+    }
+}
+
+/// A batch through the ring by one of the calls.
+pub(super) struct Batches {
+    call: Call,
+    orders: Vec<OrderTerms>,
+    producer: Producer<OrderTerms>,
+    consumer: Consumer<OrderTerms>,
+}
+
+impl Batches {
+    pub(super) fn new(call: Call) -> Self {
+        let (producer, consumer) = spsc::ring(SLOTS);
+        Self { call, orders: orders(64, BATCH * BATCHES), producer, consumer }
+    }
+
+    fn batch(&self, index: usize) -> &[OrderTerms] {
+        &self.orders[index * BATCH..][..BATCH]
+    }
+}
+
+impl Operation for Batches {
+    const PER_RUN: u32 = BATCH as u32;
+
+    fn inputs(&self) -> usize {
+        BATCHES
+    }
+
+    #[inline(always)]
+    fn run(&mut self, index: usize) -> u64 {
+        let batch = &self.orders[index * BATCH..][..BATCH];
+        let pushed = match self.call {
+            Call::Push => batch.iter().map_while(|event| self.producer.push(*event).ok()).count(),
+            Call::Slice => self.producer.push_slice(batch),
+            Call::With => {
+                let mut events = batch.iter();
+                self.producer.push_with(BATCH, || events.next().copied().unwrap_or_default())
+            }
+        };
+        let mut digest = pushed as u64;
+        self.consumer.drain(BATCH, |event| digest = digest.wrapping_add(event.client_id));
+        digest
+    }
+
+    fn verify(&mut self, index: usize) -> anyhow::Result<u64> {
+        let expected = self.batch(index).iter().map(|event| event.client_id).fold(BATCH as u64, u64::wrapping_add);
+        ensure!(self.run(index) == expected, "batch {index}: other events");
+        Ok(expected)
+    }
+}
