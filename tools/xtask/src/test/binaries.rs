@@ -67,6 +67,7 @@ const MODULES: &[Module] = &[
     alone(module("truetick", "tests/turn", "reload_calls::", Group::Machine)),
     module("truetick", "tests/program", "page::", Group::Browser),
     alone(module("truetick", "tests/program", "floor::", Group::Machine)),
+    alone(module("truetick", "tests/program", "busy_machine::", Group::Integration)),
     module("testkit", "tests/add_a_venue", "", Group::Recipes),
     module("tt-risk", "tests/branches", "", Group::Optimised),
     alone(module("bench", "bench", "loops::delay::tests::a_longer_delay", Group::Machine)),
@@ -248,7 +249,9 @@ mod tests {
         let one = |arguments: &str| vec![(arguments.to_owned(), false)];
         assert_eq!(jobs("lib", "truetick", Group::Unit), one(""));
         assert_eq!(jobs("lib", "truetick", Group::Integration), []);
-        assert_eq!(jobs("test", "program", Group::Integration), one("--skip page:: --skip floor::"));
+        let rest = ("--skip page:: --skip floor:: --skip busy_machine::".to_owned(), false);
+        let alone = ("busy_machine::".to_owned(), true);
+        assert_eq!(jobs("test", "program", Group::Integration), [rest, alone]);
         assert_eq!(jobs("test", "program", Group::Browser), one("page::"));
         assert_eq!(jobs("test", "program", Group::Machine), [("floor::".to_owned(), true)]);
         assert_eq!(jobs("test", "turn", Group::Clients), one("clients:: --skip clients::pion::"));
