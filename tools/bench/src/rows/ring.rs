@@ -27,9 +27,9 @@ pub(crate) fn entries() -> Vec<Entry> {
         timed("ring_end_to_end", || Ok(Box::new(HandOver::end_to_end()?))),
         timed("ring_one_way", || Ok(Box::new(HandOver::one_way()?))),
         timed("cache_lines", || Ok(Box::new(Lines::widest()?))),
-        counted("ring_push_ns", || batches(Call::Push)),
-        counted("ring_push_slice_ns", || batches(Call::Slice)),
-        counted("ring_push_with_ns", || batches(Call::With)),
+        counted("ring_push_64_ns", || batches(Call::Push)),
+        counted("ring_push_slice_64_ns", || batches(Call::Slice)),
+        counted("ring_push_with_64_ns", || batches(Call::With)),
         Entry {
             engine: ENGINE,
             name: "evaluator_ns",

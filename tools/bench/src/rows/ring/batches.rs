@@ -28,9 +28,11 @@ impl Call {
     /// Texts of the row.
     pub(super) fn label(self) -> Label {
         let (name, what) = match self {
-            Self::Push => ("ring_push_ns", "64 events by one Producer::push each, then one Consumer::drain; per event"),
-            Self::Slice => ("ring_push_slice_ns", "the same events by one Producer::push_slice; per event"),
-            Self::With => ("ring_push_with_ns", "the same events by one Producer::push_with; per event"),
+            Self::Push => {
+                ("ring_push_64_ns", "64 events by one Producer::push each, then one Consumer::drain, on one core")
+            }
+            Self::Slice => ("ring_push_slice_64_ns", "the same events by one Producer::push_slice"),
+            Self::With => ("ring_push_with_64_ns", "the same events by one Producer::push_with"),
         };
         Label { name, engine: ENGINE, what, published: Vec::new(), rate: None }
     }
@@ -56,8 +58,6 @@ impl Batches {
 }
 
 impl Operation for Batches {
-    const PER_RUN: u32 = BATCH as u32;
-
     fn inputs(&self) -> usize {
         BATCHES
     }
@@ -82,5 +82,29 @@ impl Operation for Batches {
         let expected = self.batch(index).iter().map(|event| event.client_id).fold(BATCH as u64, u64::wrapping_add);
         ensure!(self.run(index) == expected, "batch {index}: other events");
         Ok(expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// In instructions, which no other load of the machine changes.
+    #[test]
+    fn a_batch_by_one_call_is_never_slower_than_single_pushes() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/counts");
+        let mut compared = 0;
+        for entry in fs::read_dir(folder).expect("counts are kept") {
+            let text = fs::read_to_string(entry.expect("an entry").path()).expect("a text");
+            let kept: toml::Table = toml::from_str(&text).expect("TOML");
+            let count = |row: &str| kept["rows"].get(row).and_then(toml::Value::as_float).expect("it is counted");
+            let push = count("ring_push_64_ns");
+            for row in ["ring_push_slice_64_ns", "ring_push_with_64_ns"] {
+                assert!(count(row) <= push, "{row}: {} instructions, single pushes {push}", count(row));
+                compared += 1;
+            }
+        }
+        assert!(compared > 0, "no counts are kept");
     }
 }
