@@ -38,14 +38,8 @@ pub enum LogLevel {
 
 impl LogLevel {
     const fn filter(self) -> LevelFilter {
-        match self {
-            Self::Off => LevelFilter::OFF,
-            Self::Error => LevelFilter::ERROR,
-            Self::Warn => LevelFilter::WARN,
-            Self::Info => LevelFilter::INFO,
-            Self::Debug => LevelFilter::DEBUG,
-            Self::Trace => LevelFilter::TRACE,
-        }
+        use LevelFilter as Filter;
+        [Filter::OFF, Filter::ERROR, Filter::WARN, Filter::INFO, Filter::DEBUG, Filter::TRACE][self as usize]
     }
 }
 
