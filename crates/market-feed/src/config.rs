@@ -8,7 +8,7 @@ use tt_status::interval;
 use tt_venue::Venue;
 
 use crate::credentials::Credentials;
-use crate::settings::FeedConfig;
+use crate::settings::{CandlesKept, FeedConfig};
 use crate::topics::topic_of_name;
 
 /// Which venues are followed.
@@ -17,6 +17,23 @@ use crate::topics::topic_of_name;
 pub struct MarketSection {
     /// `[[market.feeds]]`, one for each venue.
     pub feeds: Vec<FeedSection>,
+    /// Seconds with trades of which candles are kept in memory, for each instrument [default: 14400].
+    pub candle_seconds: Option<u32>,
+    /// Minutes with trades of which candles are kept in memory, for each instrument [default: 10080].
+    pub candle_minutes: Option<u32>,
+}
+
+impl MarketSection {
+    /// Returns the candles that are kept in memory.
+    #[must_use]
+    pub fn candles(&self) -> CandlesKept {
+        let default = CandlesKept::default();
+        let or = |key: Option<u32>, default| key.map_or(default, |count| count as usize);
+        CandlesKept {
+            seconds: or(self.candle_seconds, default.seconds),
+            minutes: or(self.candle_minutes, default.minutes),
+        }
+    }
 }
 
 /// One venue's feed.

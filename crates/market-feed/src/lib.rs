@@ -81,7 +81,7 @@ pub use reader::Reader;
 pub use record_format::{InstrumentSetup, parse_instrument, parse_steps, parse_venue};
 pub use replay::{Replay, ReplayedInstrument, Run, hash_runs};
 pub use runner::{Runner, start};
-pub use settings::{FeedConfig, MarketConfig, OpenPosition, Publishing, RecordingConfig, Timing};
+pub use settings::{CandlesKept, FeedConfig, MarketConfig, OpenPosition, Publishing, RecordingConfig, Timing};
 pub use snapshot::{account_counts, ingest_rows};
 pub use startup::{Startup, StartupStep, Unreached};
 pub use status::FeedStatus;

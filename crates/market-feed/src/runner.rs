@@ -181,7 +181,7 @@ pub(super) fn launch(
         anyhow::bail!(reason);
     }
     feeds.iter().for_each(warn_of_refusals);
-    let publisher = config.publishing.map(|publishing| Publisher::start(&instruments, first, publishing.is_simulated));
+    let publisher = config.publishing.map(|publishing| Publisher::start(&instruments, first, publishing));
     let publisher = publisher.transpose()?;
     for (feed, begin) in feeds.iter_mut().zip(firsts) {
         if let Some(publisher) = &publisher {

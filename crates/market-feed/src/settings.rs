@@ -49,6 +49,24 @@ pub struct MarketConfig {
 pub struct Publishing {
     /// Whether the venues are simulated, which each message says.
     pub is_simulated: bool,
+    /// The candles that are kept in memory.
+    pub candles: CandlesKept,
+}
+
+/// Candles of each instrument that are kept in memory, 64 bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CandlesKept {
+    /// Seconds with trades.
+    pub seconds: usize,
+    /// Minutes with trades.
+    pub minutes: usize,
+}
+
+impl Default for CandlesKept {
+    /// Four hours and a week.
+    fn default() -> Self {
+        Self { seconds: 14_400, minutes: 10_080 }
+    }
 }
 
 /// Where the feeds are recorded.

@@ -117,7 +117,8 @@ pub(crate) fn follow_feeds(
     let page = Page::new(following, &config.http)?;
     let most = following.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
-    let publishing = page.as_ref().map(|_| Publishing { is_simulated: following.is_simulated });
+    let publishing =
+        page.as_ref().map(|_| Publishing { is_simulated: following.is_simulated, candles: config.market.candles() });
     let as_json = following.as_json;
     let market = MarketConfig { publishing, ..MarketConfig::default() };
     let (failed, failures) = mpsc::channel();

@@ -132,7 +132,8 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let turn = turn_server::start(&turn_config)?;
     let simulated = simulation.map(|simulation| simulation.start(args.seed)).transpose()?;
     let configs = simulated.as_ref().map_or(Ok(configs), |simulated| venues::feeds(&simulated.venues))?;
-    let (feeds, ids) = follow(configs, simulated.is_some())?;
+    let publishing = Publishing { is_simulated: simulated.is_some(), candles: config.market.candles() };
+    let (feeds, ids) = follow(configs, publishing)?;
     let flags = Flags { limits, intents_per_s: args.intents, open_max, silent_after, seed: args.seed };
     let starter = Starter::start(feeds.clone(), flags)?;
     if simulated.is_some() {
@@ -218,8 +219,8 @@ struct SimulatedVenues {
 }
 
 /// Begins to follow the feeds, without waiting for a venue. Returns them with their numbers.
-fn follow(configs: Vec<FeedConfig>, is_simulated: bool) -> Result<(Feeds, Vec<u32>)> {
-    let publishing = Some(Publishing { is_simulated });
+fn follow(configs: Vec<FeedConfig>, publishing: Publishing) -> Result<(Feeds, Vec<u32>)> {
+    let publishing = Some(publishing);
     let market = MarketConfig { sample_one_in: SAMPLED_ONE_IN, publishing, ..MarketConfig::default() };
     let feeds = Feeds::new(market, |venue| {
         // Whoever reads nothing may still use the page.

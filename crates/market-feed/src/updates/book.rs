@@ -16,6 +16,7 @@ use super::history::History;
 use super::message::{Row, Stamp, Subject, contract, known_range};
 use super::slot::{Change, Head, Kind};
 use super::view::{BookState, Counts, Happened, Readers, View};
+use crate::CandlesKept;
 
 /// Trades that a new reader gets first.
 const TRADES: usize = 32;
@@ -89,7 +90,7 @@ pub(super) struct Excerpt {
 }
 
 impl BookCopy {
-    pub(super) fn new(subject: Subject) -> Self {
+    pub(super) fn new(subject: Subject, kept: CandlesKept) -> Self {
         let stamp = Stamp { update_id: 0, ts_event: Nanos(0), ts_recv: Nanos(0), status: BookStatus::default() };
         let (sides, trades, traders) = (Sides::default(), VecDeque::with_capacity(TRADES), Readers::default());
         Self {
@@ -103,7 +104,7 @@ impl BookCopy {
             traders,
             liquidation: None,
             liquidation_readers: Readers::default(),
-            history: History::new(),
+            history: History::new(kept),
         }
     }
 
@@ -187,7 +188,7 @@ impl BookCopy {
         (self.subject.tick_size, self.subject.lot_size) = (tick_size, lot_size);
         self.sides = Sides::default();
         self.trades.clear();
-        self.history = History::new();
+        self.history.begin_again();
     }
 
     /// Candles of the past at `now`.

@@ -7,9 +7,8 @@ use tt_model::{Decimal, Nanos};
 use tt_status::decimal_text::steps_text;
 use tt_status::market_streams::{CandleHistory, CandleQuestion, HistoryCandle, HistoryGap};
 
-/// Seconds with trades that are kept of each instrument, and minutes.
-const SECONDS_MAX: usize = 14_400;
-const MINUTES_MAX: usize = 10_080;
+use crate::CandlesKept;
+
 /// Gaps that are kept. What is known begins after the last one that is not.
 const GAPS_MAX: usize = 1_000;
 
@@ -93,9 +92,14 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new() -> Self {
-        let (seconds, minutes) = (Bars::new(1, SECONDS_MAX), Bars::new(60, MINUTES_MAX));
+    pub(super) fn new(kept: CandlesKept) -> Self {
+        let (seconds, minutes) = (Bars::new(1, kept.seconds), Bars::new(60, kept.minutes));
         Self { seconds, minutes, since: Nanos(0), gaps: VecDeque::new(), heard: Nanos(0), revision: 0 }
+    }
+
+    /// Forgets everything.
+    pub(super) fn begin_again(&mut self) {
+        *self = Self::new(CandlesKept { seconds: self.seconds.len_max, minutes: self.minutes.len_max });
     }
 
     /// Takes note that the instrument is followed at `now`, or that it is not: trades may be missing until it is.
@@ -239,7 +243,7 @@ mod tests {
 
     #[test]
     fn candles_of_any_timeframe_follow_from_trades() {
-        let mut history = History::new();
+        let mut history = History::new(CandlesKept::default());
         history.hear(Nanos::from_secs(60), true);
         for (at_ms, px, qty) in [(61_000, 10, 1), (61_999, 13, 2), (64_000, 9, 3), (119_000, 11, 4), (121_500, 12, 5)] {
             history.take(&trade(at_ms, px, qty), 0);
@@ -265,8 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn no_more_is_kept_than_was_asked_for_also_after_a_new_beginning() {
+        let mut history = History::new(CandlesKept { seconds: 3, minutes: 2 });
+        for _ in 0..2 {
+            history.hear(Nanos::from_secs(1), true);
+            (0..10).for_each(|step| history.take(&trade(1_000 + step * 30_000, 10, 1), 0));
+            let starts = |timeframe_s| -> Vec<u64> {
+                rows(&ask(&history, timeframe_s, None, None, 100)).iter().map(|row| row.0).collect()
+            };
+            assert_eq!((starts(1), starts(60)), (vec![211, 241, 271], vec![180, 240]));
+            history.begin_again();
+        }
+    }
+
+    #[test]
     fn gaps_and_the_time_before_are_named() {
-        let mut history = History::new();
+        let mut history = History::new(CandlesKept::default());
         let before = TradePrint { is_history: true, ..trade(50_000, 5, 5) };
         history.take(&before, 0);
         assert_eq!(ask(&history, 1, None, None, 10).known_since_unix_ms, None);
@@ -292,15 +310,16 @@ mod tests {
 
     #[test]
     fn the_past_is_bounded_and_says_where_it_begins() {
-        let mut history = History::new();
+        let mut history = History::new(CandlesKept::default());
         history.hear(Nanos::from_secs(1), true);
-        let last = SECONDS_MAX as u64 + 100;
+        const SECONDS: usize = 14_400;
+        let last = SECONDS as u64 + 100;
         for second in 1..=last {
             history.take(&trade(second * 1000, 1, 1), 0);
         }
         let seconds = ask(&history, 1, None, None, usize::MAX);
-        assert_eq!(seconds.candles.len(), SECONDS_MAX);
-        assert_eq!(seconds.known_since_unix_ms, Some((last - SECONDS_MAX as u64 + 1) * 1000));
+        assert_eq!(seconds.candles.len(), SECONDS);
+        assert_eq!(seconds.known_since_unix_ms, Some((last - SECONDS as u64 + 1) * 1000));
         assert_eq!(ask(&history, 60, None, None, usize::MAX).known_since_unix_ms, Some(1000));
     }
 }

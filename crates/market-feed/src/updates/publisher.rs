@@ -24,6 +24,7 @@ use super::book::BookCopy;
 use super::message::Subject;
 use super::slot::{CHANGES_PER_SLOT, Change, First, Head, Kind, LEVELS_PER_SLOT, Slot};
 use super::view::Counts;
+use crate::Publishing;
 use crate::instruments::Instrument;
 use tt_venue::Venue;
 
@@ -91,17 +92,13 @@ impl Publisher {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn start(instruments: &[Instrument], first: u32, is_simulated: bool) -> anyhow::Result<Self> {
+    pub(crate) fn start(instruments: &[Instrument], first: u32, publishing: Publishing) -> anyhow::Result<Self> {
+        let Publishing { is_simulated, candles } = publishing;
         let book = |listed: &Instrument| {
             let (venue, steps) = (listed.venue.name(), [listed.tick_size, listed.lot_size]);
-            Mutex::new(BookCopy::new(Subject::new(
-                venue,
-                &listed.name,
-                first + listed.id.0,
-                is_simulated,
-                steps,
-                listed.unit,
-            )))
+            let id = first + listed.id.0;
+            let subject = Subject::new(venue, &listed.name, id, is_simulated, steps, listed.unit);
+            Mutex::new(BookCopy::new(subject, candles))
         };
         let books = instruments.iter().map(book).collect();
         let books = Arc::new(Books {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use market_feed::Feeds;
+use market_feed::{Feeds, Publishing};
 use sim::Fault;
 use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
@@ -45,7 +45,7 @@ impl Demonstrated {
         config.users.push(credential.user());
         let turn = turn_server::start(&config)?;
         let venues = Arc::new(venues::start(INSTRUMENTS, UPDATES_PER_S, SEED)?);
-        let (feeds, _) = follow(venues::feeds(&venues)?, true)?;
+        let (feeds, _) = follow(venues::feeds(&venues)?, Publishing { is_simulated: true, ..Publishing::default() })?;
         let flags = Flags {
             limits: None,
             intents_per_s: INTENTS_PER_S,

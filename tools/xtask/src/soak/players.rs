@@ -103,8 +103,9 @@ impl Stage {
         let config = self.folder.join("truetick.toml");
         let text = format!(
             "[http]\napi_token_file = {token:?}\n[turn]\nuser_file = [{users:?}]\nallow_own_host = [\"127.0.0.0/8\"]\n\
-             rfc5766_channel_numbers = true\n"
+             rfc5766_channel_numbers = true\n[market]\ncandle_seconds = 300\n"
         );
+        // Candles fill their place within the first minutes: by default it takes four hours, which looks like a leak.
         fs::write(&config, text)?;
         Ok(config.display().to_string())
     }

@@ -1,5 +1,6 @@
 //! A ring that is full: what readers get instead of what found no room.
 
+use crate::CandlesKept;
 use std::collections::BTreeMap;
 
 use tt_market::candle::CandleSource;
@@ -45,7 +46,7 @@ impl Rig {
         engine.subscribe(connection, ID, now).unwrap();
         while engine.poll_request(now).is_some() {}
         let subject = Subject::new("binance_spot", "BTC/USDT", 0, true, [tick_size, lot_size], ContractUnit::Base);
-        let books = vec![Mutex::new(BookCopy::new(subject))];
+        let books = vec![Mutex::new(BookCopy::new(subject, CandlesKept::default()))];
         let books = Arc::new(Books {
             books,
             accounts: Mutex::default(),
