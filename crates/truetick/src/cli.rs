@@ -214,10 +214,6 @@ fn build_text() -> String {
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
-    #[cfg_attr(
-        not(any(feature = "market", feature = "risk", feature = "simulate", feature = "turn")),
-        expect(unused_variables, reason = "the file is checked although no command reads it")
-    )]
     let config = match &cli.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),

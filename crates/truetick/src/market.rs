@@ -23,7 +23,9 @@ use crate::config::Config;
 
 pub(crate) use launch::launch;
 pub use options::SubscribeOptions;
-pub(crate) use reload::{Followed, follow_file};
+#[cfg(all(feature = "risk", feature = "turn"))]
+pub(crate) use reload::Followed;
+pub(crate) use reload::follow_file;
 pub(crate) use table::connecting;
 
 use page::Page;

@@ -60,6 +60,7 @@ pub(crate) fn log(what: &str, result: &anyhow::Result<()>) {
 ///
 /// # Errors
 /// The thread cannot be started.
+#[cfg(feature = "market")]
 pub(crate) fn spawn(
     what: &'static str,
     events: mpsc::Receiver<Event>,
