@@ -1,7 +1,6 @@
 //! Reasons to read the configuration again: signals and requests over HTTP, for the thread that owns it.
 
 use std::sync::mpsc;
-use std::thread;
 
 use tokio::sync::oneshot;
 use tt_os::shutdown::Signal;
@@ -80,7 +79,7 @@ pub(crate) fn spawn(
             }
         }
     };
-    thread::Builder::new().name("reload".to_owned()).spawn(handle).map(drop)
+    std::thread::Builder::new().name("reload".to_owned()).spawn(handle).map(drop)
 }
 
 /// Rejects a change of keys that `is_reloaded` does not name, but for `log.level`.
