@@ -91,6 +91,9 @@ pub enum PortNeed {
     Pair,
 }
 
+/// Maximum number of addresses of relays that a server knows, external ones included.
+pub const OWN_IPS_MAX: usize = 64;
+
 /// Reason why a relay was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayError {

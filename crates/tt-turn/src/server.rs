@@ -43,16 +43,15 @@ use crate::nonce::{Nonces, SecurityFeatures};
 use crate::output::{Output, WorkerId};
 use crate::permission::Permissions;
 use crate::policy::Rule;
-use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays, Reservations};
+use crate::relay::{
+    Draws, IcmpError, OWN_IPS_MAX, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays, Reservations,
+};
 use crate::shared::{Charge, Shared, View};
 use crate::wire::MAGIC_COOKIE;
 use clock::WallClock;
 use origins::Origins;
 
 pub use listing::LiveAllocation;
-
-/// Maximum number of different relay addresses of a worker.
-const OWN_IPS_MAX: usize = 64;
 
 /// The STUN/TURN server of one worker.
 #[derive(Debug)]

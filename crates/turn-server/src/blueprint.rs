@@ -98,9 +98,7 @@ impl Blueprint {
         let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
         let sockets_most = sockets_most(config, descriptors.saturating_sub(kept));
         reserve_descriptors(kept + u64::from(sockets_most)).context("turn: cannot reserve descriptors")?;
-        let used = vec![true; config.relay_ips.len()];
-        let (ips, ports) = (config.relay_ips.clone(), config.relay_ports);
-        let plan = RelayPlan { ips, used, ports, sockets_max: sockets_max(config, sockets_most) };
+        let plan = RelayPlan::new(&config.relay_ips, config.relay_ports, sockets_max(config, sockets_most));
         // The tables have room for the addresses and ports of any reload.
         let room = pools(config.allocations_max, sockets_most);
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;

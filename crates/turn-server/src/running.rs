@@ -154,13 +154,15 @@ impl Reloader {
         &self.realm
     }
 
-    /// Applies these parts of `config` to every worker or to none: users, secrets, certificates, peer rules, lifetimes,
-    /// the limits of one allocation, and how requests are answered. Live allocations and open connections continue.
+    /// Applies these parts of `config` to every worker or to none: users, secrets, realms, quotas, certificates, peer
+    /// rules, lifetimes, relay addresses and ports, and how requests are answered. Live allocations and open connections
+    /// continue.
     ///
     /// `before` runs when nothing of it can fail any more: whatever belongs to the same change and may fail.
     ///
     /// # Errors
-    /// A certificate cannot be used, a system call failed, or `before` did; everything stays as it was.
+    /// A certificate cannot be used, no socket can be bound on a new relay address, a system call failed, or `before` did;
+    /// everything stays as it was.
     pub fn reload(&self, config: TurnConfig, before: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
         self.blueprint.reload(config, &self.workers, before)
     }

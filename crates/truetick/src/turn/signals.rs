@@ -17,6 +17,7 @@ use crate::reload::{self, Event};
 const STATUS_NOT_DRAINED: u8 = 3;
 /// Interval at which a drain checks the number of allocations.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
+
 /// Handles signals and requests to a running server, and knows where its configuration comes from.
 pub(super) struct SignalLoop<'a> {
     pub(super) running: &'a Running,

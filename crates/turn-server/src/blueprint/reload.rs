@@ -11,6 +11,7 @@ use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
 use tt_turn::policy::PeerPolicy;
+use tt_turn::relay::OWN_IPS_MAX;
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
@@ -27,9 +28,6 @@ use super::{Blueprint, engine_config, host, pools, random, sockets_max};
 
 /// How long a reload waits for the workers to replace the users.
 const RETIRED_WITHIN: Duration = Duration::from_secs(2);
-
-/// Relay addresses since the start, each with its external address. Engines know 64 addresses of their own.
-const RELAY_IPS_MAX: usize = 32;
 
 /// What a reload replaces. Of users and shared secrets only the derived keys are kept (RFC 8656 section 6).
 #[derive(Clone, Debug)]
@@ -189,7 +187,10 @@ impl Blueprint {
     fn next_plan(&self, config: &TurnConfig) -> anyhow::Result<RelayPlan> {
         let sockets_max = sockets_max(config, self.relay_pool.sockets_most());
         let plan = self.relay_pool.plan().succeeded_by(&config.relay_ips, config.relay_ports, sockets_max);
-        ensure!(plan.ips.len() <= RELAY_IPS_MAX, "turn.relay_ip: more than {RELAY_IPS_MAX} addresses since the start");
+        ensure!(
+            plan.fits_engines(),
+            "a restart is needed for turn.relay_ip turn.external_ip: more than {OWN_IPS_MAX} addresses since the start"
+        );
         let tried = self.relay_pool.try_plan(&plan);
         tried.map_err(|(ip, error)| anyhow::anyhow!("turn: cannot bind a relay socket on {ip}: {error}"))?;
         Ok(plan)

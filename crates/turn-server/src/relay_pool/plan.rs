@@ -1,6 +1,9 @@
 //! Addresses and ports of relay sockets, which a reload changes.
 
+use std::net::IpAddr;
+
 use tt_model::IpFamily;
+use tt_turn::relay::OWN_IPS_MAX;
 
 use super::IDLE_HIGH;
 use crate::config::RelayIp;
@@ -17,16 +20,35 @@ pub(crate) struct RelayPlan {
     pub(crate) ports: PortRange,
     /// Maximum number of sockets, over all addresses.
     pub(crate) sockets_max: u32,
+    /// The addresses and external addresses since the start. Engines know at most [`OWN_IPS_MAX`] and forget none.
+    known: Vec<IpAddr>,
 }
 
 impl RelayPlan {
+    /// Returns the plan of the start.
+    pub(crate) fn new(ips: &[RelayIp], ports: PortRange, sockets_max: u32) -> Self {
+        let none = Self { ips: Vec::new(), used: Vec::new(), ports, sockets_max, known: Vec::new() };
+        none.succeeded_by(ips, ports, sockets_max)
+    }
+
+    /// Returns whether engines have room for all addresses since the start.
+    pub(crate) fn fits_engines(&self) -> bool {
+        self.known.len() <= OWN_IPS_MAX
+    }
+
     /// Returns the plan with these addresses and ports; the former addresses keep their places.
     pub(crate) fn succeeded_by(&self, ips: &[RelayIp], ports: PortRange, sockets_max: u32) -> Self {
         let named = |known: &RelayIp| ips.iter().find(|next| next.bound == known.bound);
         let is_new = |next: &&RelayIp| self.ips.iter().all(|known| known.bound != next.bound);
         let kept = self.ips.iter().map(|known| (*named(known).unwrap_or(known), named(known).is_some()));
+        let mut known = self.known.clone();
+        for ip in ips.iter().flat_map(|next| [next.bound, next.external]) {
+            if !known.contains(&ip) {
+                known.push(ip);
+            }
+        }
         let (ips, used) = kept.chain(ips.iter().filter(is_new).map(|new| (*new, true))).unzip();
-        Self { ips, used, ports, sockets_max }
+        Self { ips, used, ports, sockets_max, known }
     }
 
     /// Returns the places and addresses that new allocations get.
@@ -49,5 +71,24 @@ impl RelayPlan {
         let first = start as usize % self.ips.len();
         let all = (first..self.ips.len()).chain(0..first);
         all.filter(move |ip| self.used[*ip] && IpFamily::of(self.ips[*ip].bound) == family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An external address that changes again and again ends in an error, not in allocations that fail.
+    #[test]
+    fn engines_have_room_for_sixty_four_addresses_since_the_start() {
+        let bound: IpAddr = "127.0.0.1".parse().unwrap();
+        let ports = PortRange { low: 30_000, high: 60_000 };
+        let changed = |plan: RelayPlan, last: u8| {
+            plan.succeeded_by(&[RelayIp { bound, external: [203, 0, 113, last].into() }], ports, 2)
+        };
+        let start = RelayPlan::new(&[RelayIp { bound, external: bound }], ports, 2);
+        let most = (1..64).fold(start, changed);
+        assert!(most.fits_engines() && changed(most.clone(), 63).fits_engines());
+        assert!(!changed(most, 64).fits_engines());
     }
 }
