@@ -2,7 +2,7 @@
 //! `parsers::shown`. A line is written once, with a place for each field that it shows: `{code:key}`.
 
 use crate::oracles::{amount, number, optional_amount, rfc3339};
-use crate::parsers::plain;
+use crate::parsers::{is_number, plain, plain_text};
 use serde_json::Value;
 use tt_model::Decimal;
 use tt_venue::event::OrderId;
@@ -249,10 +249,7 @@ fn bybit(value: &Value) -> Option<String> {
         "tickers" => {
             let ns = value.get("ts")?.as_u64()?.checked_mul(1_000_000)?;
             // Options have other names, and zeros where there is no price.
-            let is_zero = |text: &str| {
-                let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-                is_plain && Decimal::parse(text.as_bytes()).is_ok_and(|number| number.mantissa == 0)
-            };
+            let is_zero = |text: &str| is_number(text) && plain_text(text).as_deref() == Some("0e-0");
             let best = |name: &str, of_option: &str| match (data.get(name), data.get(of_option)) {
                 (None, Some(Value::String(text))) if is_zero(text) => "-".to_owned(),
                 (None, Some(_)) => format!("{{a:{of_option}}}"),

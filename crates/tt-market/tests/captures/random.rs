@@ -496,6 +496,16 @@ macro_rules! venues {
     };
 }
 
+/// Found by a random edit: a best level of zero is none, also where an exponent follows the zero.
+#[test]
+fn a_zero_with_an_exponent_is_no_best_level() {
+    let levels = r#""bidPrice":"1.5","bidSize":"2","askPrice":"1.6","askSize":"0.0E0000000""#;
+    let others = r#""lastPrice":"1.5","markPrice":"1.5","indexPrice":"1.5","openInterest":"7""#;
+    let data = format!(r#"{{"symbol":"S",{levels},{others}}}"#);
+    let frame = format!(r#"{{"topic":"tickers.S","ts":1672917511074,"data":{data},"type":"snapshot"}}"#);
+    compare(Venue::BybitOption, frame.as_bytes());
+}
+
 venues! {
     random_frames_of_binance_read_the_same_three_ways: Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm,
     random_frames_of_bybit_read_the_same_three_ways: Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::BybitOption,
