@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -222,6 +222,21 @@ fn kill(stage: &Stage, _: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Venues up to Kraken, in the order in which the simulator prints them.
+const VENUES_READ: usize = 3;
+
+/// Free TCP ports below the range from which the system gives ports to connections: none takes them between a kill and
+/// the start after it.
+fn lasting_ports() -> anyhow::Result<Vec<String>> {
+    const LIMIT: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+    let range = fs::read_to_string(LIMIT).context(LIMIT)?;
+    let first: u16 = range.split_whitespace().next().context(LIMIT)?.parse().context(LIMIT)?;
+    let free = (10_000..first).rev().filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    let ports: Vec<_> = free.take(VENUES_READ).map(|port| port.to_string()).collect();
+    ensure!(ports.len() == VENUES_READ, "no free ports below {first}");
+    Ok(ports)
+}
+
 /// A simulated venue that ends by SIGKILL and comes back at the same addresses.
 pub(super) struct Venue {
     program: Program,
@@ -232,7 +247,8 @@ pub(super) struct Venue {
 
 impl Venue {
     pub(super) fn start(path: &Path) -> anyhow::Result<Self> {
-        let mut venue = Self { program: Self::spawn(path, &[])?, ports: Vec::new(), streams: String::new() };
+        let ports = lasting_ports()?;
+        let mut venue = Self { program: Self::spawn(path, &ports)?, ports, streams: String::new() };
         venue.read_addresses()?;
         Ok(venue)
     }
