@@ -13,11 +13,12 @@ function card(id, title, subtitle) {
   return { box, body };
 }
 
-/** The placement with the most layouts, then the most runs; not that of runs whose threads moved, if there is another. */
+/** The placement with the most to show, then the most runs; not that of runs whose threads moved, if there is another. */
 function usual(classes) {
   const placed = classes.filter((entry) => entry.placement !== "moved");
   const layouts = (entry) => (entry.ping_pong ? entry.ways.length : 0);
-  return (placed.length > 0 ? placed : classes).toSorted((a, b) => layouts(b) - layouts(a) || b.runs - a.runs)[0]?.placement;
+  const sharings = (entry) => (entry.sharing ? 1 : 0);
+  return (placed.length > 0 ? placed : classes).toSorted((a, b) => layouts(b) - layouts(a) || sharings(b) - sharings(a) || b.runs - a.runs)[0]?.placement;
 }
 
 /** Puts the figures of a `report.json` into `root`. */

@@ -55,7 +55,9 @@ async function line(page) {
   return { placement, steps, clock, back };
 }
 
+/** The switch in both positions, or what the figure says where nothing was measured. */
 async function sharing(page) {
+  if (await page.locator("#figure-sharing [role=switch]").count() === 0) return { absent: await text(page, "#figure-sharing .figure") };
   const read = async () => ({
     checked: await page.locator("#figure-sharing [role=switch]").getAttribute("aria-checked"),
     stage: await page.locator("#figure-sharing .stage-of-two").getAttribute("data-sharing"),

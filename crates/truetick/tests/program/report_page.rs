@@ -119,14 +119,7 @@ fn check(seen: &Value, report: &Value) {
     }
     check_line(&seen["line"], classes);
     check_spread(&seen["spread"], classes);
-    let sharing = &seen["sharing"];
-    assert_eq!(
-        [&sharing["on"]["checked"], &sharing["off"]["checked"], &sharing["again"]["checked"]],
-        ["true", "false", "true"]
-    );
-    assert_eq!([&sharing["on"]["stage"], &sharing["off"]["stage"]], ["on", "off"]);
-    assert_eq!(sharing["on"]["result"], sharing["on"]["measures"][0]);
-    assert_eq!(sharing["off"]["result"], sharing["off"]["measures"][1]);
+    check_sharing(&seen["sharing"], classes, &seen["line"]["placement"]);
     let steps = rows(&report["figures"]["ablation"]);
     assert_eq!(steps.len(), 10);
     assert_eq!(rows(&seen["ablation"]).len(), steps.len());
@@ -141,6 +134,32 @@ fn check(seen: &Value, report: &Value) {
             }
         }
     }
+}
+
+/// The switch shows either figure; a class without both says that they were not measured.
+fn check_sharing(sharing: &Value, classes: &[Value], placement: &Value) {
+    let class = classes.iter().find(|class| class["placement"] == *placement).expect("a class of the report");
+    if class["sharing"].is_null() {
+        assert_eq!(sharing["absent"], "Not measured in this run, or not in this placement.");
+        return;
+    }
+    let checked = ["on", "off", "again"].map(|state| &sharing[state]["checked"]);
+    assert_eq!(checked, ["true", "false", "true"], "{sharing}");
+    assert_eq!([&sharing["on"]["stage"], &sharing["off"]["stage"]], ["on", "off"]);
+    assert_eq!(sharing["on"]["result"], sharing["on"]["measures"][0]);
+    assert_eq!(sharing["off"]["result"], sharing["off"]["measures"][1]);
+}
+
+/// Gives a class both times of two counters, or takes them away.
+///
+/// A quick run whose threads moved between its parts has them in no class, or in another one.
+fn set_sharing(class: &mut Value, is_measured: bool) {
+    let estimate = |ns: f64| serde_json::json!({"value": ns, "low": ns * 0.9, "high": ns * 1.1});
+    class["sharing"] = if is_measured {
+        serde_json::json!({"one_line": estimate(41.5), "own_lines": estimate(1.25), "apart_bytes": 256, "what": "an increment"})
+    } else {
+        Value::Null
+    };
 }
 
 /// A line that is written is modified there and invalid here, and shared when it was read.
@@ -234,6 +253,7 @@ fn a_report_without_one_of_the_layouts_shows_the_other() {
     let classes = report["figures"]["classes"].as_array_mut().expect("classes");
     for class in classes.iter_mut() {
         class["ways"].as_array_mut().expect("ways").retain(|way| way["layout"] != "index_pair");
+        set_sharing(class, true);
     }
     let is_taken = |name: &&str| classes.iter().any(|class| class["placement"] == **name);
     let name_left = ["siblings", "same_cache", "across_caches"].into_iter().find(|name| !is_taken(name));
@@ -245,6 +265,23 @@ fn a_report_without_one_of_the_layouts_shows_the_other() {
         classes.push(other);
     }
     let path = result().join("one_layout.json");
+    std::fs::write(&path, report.to_string()).expect("a file");
+    let served = Served::start(&["--fault-every", "0", "--report", path.to_str().expect("UTF-8")]);
+    served.wait_ready();
+    check(&play(&chromium, &format!("http://{}/#machine", served.http), name), &report);
+    served.signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(served.end().1.success());
+}
+
+#[test]
+fn a_report_without_the_shared_line_says_so() {
+    let Some(chromium) = require_browser() else { return };
+    let name = "a_report_without_the_shared_line_says_so";
+    let mut report = report();
+    for class in report["figures"]["classes"].as_array_mut().expect("classes") {
+        set_sharing(class, false);
+    }
+    let path = result().join("no_sharing.json");
     std::fs::write(&path, report.to_string()).expect("a file");
     let served = Served::start(&["--fault-every", "0", "--report", path.to_str().expect("UTF-8")]);
     served.wait_ready();
