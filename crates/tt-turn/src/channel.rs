@@ -76,6 +76,21 @@ impl Channels {
         self.records.len()
     }
 
+    /// Returns the number of slots that were used: all indices are smaller.
+    pub(crate) fn end(&self) -> u32 {
+        self.records.end()
+    }
+
+    /// Iterates over the indices of a list.
+    pub(crate) fn of(&self, list: &List) -> impl Iterator<Item = u32> {
+        let mut at = list.head;
+        core::iter::from_fn(move || {
+            let index = at;
+            at = self.records.get(index)?.next;
+            Some(index)
+        })
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&Channel> {
         self.records.get(index)

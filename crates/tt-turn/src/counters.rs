@@ -5,6 +5,7 @@ use tt_model::Transport;
 use crate::drop_reason::DropReason;
 use crate::error::ErrorCode;
 use crate::output::{Output, ReplyStatus};
+use crate::path::PathTraffic;
 use crate::rejection::RejectReason;
 
 /// Counters of one [`Server`](crate::Server).
@@ -95,7 +96,7 @@ impl Counters {
         self.rejections[reason as usize]
     }
 
-    /// Counts one datagram and its outcome. No other code changes the counters of datagrams.
+    /// Counts one datagram and its outcome. Only this and [`Counters::count_path`] change the counters of datagrams.
     #[inline]
     pub(crate) fn count(&mut self, output: &Output) {
         self.received += 1;
@@ -125,6 +126,15 @@ impl Counters {
             Output::HandOff(_) => self.handed_off += 1,
             Output::Drop(reason) => self.drops[*reason as usize] += 1,
         }
+    }
+
+    /// Counts what a path has relayed: each payload was received and relayed.
+    pub(crate) fn count_path(&mut self, traffic: &PathTraffic) {
+        self.received += traffic.packets_to_peer + traffic.packets_to_client;
+        self.payloads_to_peers += traffic.packets_to_peer;
+        self.payloads_to_clients += traffic.packets_to_client;
+        self.bytes_to_peers += traffic.bytes_to_peer;
+        self.bytes_to_clients += traffic.bytes_to_client;
     }
 
     /// Returns whether every received datagram has an outcome.

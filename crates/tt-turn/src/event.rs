@@ -7,6 +7,7 @@ use tt_model::{FiveTuple, Nanos};
 
 use crate::error::ErrorCode;
 use crate::message::Method;
+use crate::path::PathTraffic;
 use crate::policy::Rule;
 use crate::realm::RealmId;
 use crate::rejection::RejectReason;
@@ -245,11 +246,24 @@ impl Events {
         }
     }
 
-    pub(crate) fn push(&mut self, event: AllocationEvent) {
+    /// Returns the place of the event in the queue, until one is taken; `None` if it is lost.
+    pub(crate) fn push(&mut self, event: AllocationEvent) -> Option<u32> {
         if self.allocations.len() < self.allocations_max {
             self.allocations.push_back(event);
+            Some(self.allocations.len() as u32 - 1)
         } else {
             self.allocations_lost += 1;
+            None
+        }
+    }
+
+    /// Adds traffic to an end that is in the queue.
+    pub(crate) fn add_traffic(&mut self, place: u32, traffic: &PathTraffic) {
+        if let Some(end) = self.allocations.get_mut(place as usize).and_then(|event| event.end.as_mut()) {
+            end.packets_to_peers += traffic.packets_to_peer;
+            end.bytes_to_peers += traffic.bytes_to_peer;
+            end.packets_to_client += traffic.packets_to_client;
+            end.bytes_to_client += traffic.bytes_to_client;
         }
     }
 

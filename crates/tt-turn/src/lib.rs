@@ -128,6 +128,7 @@ mod integrity;
 mod message;
 mod nonce;
 mod output;
+pub mod path;
 mod permission;
 pub mod policy;
 mod realm;

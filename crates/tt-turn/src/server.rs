@@ -10,6 +10,7 @@ mod expiry;
 mod icmp_in;
 mod listing;
 mod origins;
+mod path_lease;
 mod pooled;
 mod realms;
 mod refresh;
@@ -41,6 +42,7 @@ use crate::flow::{FlowKey, canonical};
 use crate::message::{Class, Message, Method};
 use crate::nonce::{Nonces, SecurityFeatures};
 use crate::output::{Output, WorkerId};
+use crate::path::Paths;
 use crate::permission::Permissions;
 use crate::policy::Rule;
 use crate::relay::{
@@ -69,6 +71,7 @@ pub struct Server {
     allocations: Allocations,
     permissions: Permissions,
     channels: Channels,
+    paths: Paths,
     relays: Relays,
     reservations: Reservations,
     origins: Origins,
@@ -110,6 +113,7 @@ impl Server {
             allocations: Allocations::new(capacity.allocations, seed),
             permissions: Permissions::new(capacity.permissions, seed.rotate_left(13)),
             channels: Channels::new(capacity.channels, seed.rotate_left(26)),
+            paths: Paths::none(),
             origins: Origins::new(capacity.allocations, config.peer_lists),
             events: Events::new(capacity.allocations),
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
@@ -207,6 +211,9 @@ impl Server {
 
     /// Returns the next request about relay sockets. Call until `None` after every round.
     pub fn poll_relay(&mut self) -> Option<RelayDemand> {
+        if self.paths.are_unsettled() {
+            return None;
+        }
         self.relays.take_retired().map(RelayDemand::Retire)
     }
 

@@ -24,6 +24,8 @@ mod identities;
 mod kept_keys;
 #[path = "engine/operators.rs"]
 mod operators;
+#[path = "engine/paths.rs"]
+mod paths;
 #[path = "engine/peers.rs"]
 mod peers;
 #[path = "engine/pools.rs"]

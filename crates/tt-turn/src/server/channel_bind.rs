@@ -48,6 +48,7 @@ impl Server {
             .bind(request.now, (index, &mut leg.channels), number, peer, bound)
             .ok_or(ErrorCode::InsufficientCapacity)?;
         self.channels.remember(channel, permission);
+        self.touch_paths(index);
         if bound.is_none() {
             self.origins.add_peer(index, peer);
         }

@@ -47,6 +47,7 @@ impl Server {
             let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
             self.install_permission(request, index, peer.ip(), ports)?;
         }
+        self.touch_paths(index);
         Ok(Granted::Done)
     }
 

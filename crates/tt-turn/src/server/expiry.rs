@@ -36,6 +36,7 @@ impl Server {
     pub(super) fn end_channel(&mut self, channel: u32, allocation: u32) {
         let family = self.channels.get(channel).map(|channel| IpFamily::of(channel.peer.ip()));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
+            self.paths.end(channel);
             self.channels.remove(channel, &mut leg.channels);
             leg.settle_peers();
             self.give_pooled(allocation, Units { permissions: 0, channels: 1 });
@@ -95,6 +96,7 @@ impl Server {
             self.permissions.remove(permission, &mut leg.permissions);
             leg.settle_peers();
             self.give_pooled(allocation, Units { permissions: 1, channels: 0 });
+            self.touch_paths(allocation);
         }
     }
 
@@ -108,6 +110,7 @@ impl Server {
         self.shared.refund(allocation.quota_key, Charge { allocations: 1, ports: 0, reservations: 0 });
         self.counters.allocations_ended += 1;
         self.counters.allocations_live[allocation.flow.transport as usize] -= 1;
+        let mut event = None;
         if let (Some(origin), Some(start)) = (self.origins.get(index), self.origins.start(index)) {
             let end = AllocationEnd {
                 at: self.clock.unix(now).max(origin.at),
@@ -120,8 +123,9 @@ impl Server {
                 packets_to_client: allocation.packets_to_client,
                 peers: self.origins.peers(index),
             };
-            self.events.push(AllocationEvent { start, end: Some(end) });
+            event = self.events.push(AllocationEvent { start, end: Some(end) });
         }
+        self.paths.end_allocation(index, event);
     }
 
     /// Ends one relayed address of an allocation, and the allocation if it was the last. The other family's
@@ -150,6 +154,7 @@ impl Server {
         let Some(payer) = self.allocations.get(index).map(|allocation| allocation.quota_key) else { return };
         let ended = Units { permissions: leg.permissions.len, channels: leg.channels.len };
         while leg.channels.head != NO_INDEX {
+            self.paths.end(leg.channels.head);
             self.channels.remove(leg.channels.head, &mut leg.channels);
         }
         while leg.permissions.head != NO_INDEX {

@@ -30,6 +30,7 @@ impl Server {
             }
         }
         self.allocations.settle(index, request.now);
+        self.touch_paths(index);
         Ok(Granted::Lifetime(lifetime_s))
     }
 

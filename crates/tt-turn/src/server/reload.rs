@@ -32,6 +32,7 @@ impl Server {
             dont_fragment: before.dont_fragment,
             ..config
         };
+        self.review_paths();
     }
 
     /// Replaces the realms after the default one: those of before keep their place and their name and get the origins and
@@ -59,7 +60,9 @@ impl Server {
     ///
     /// Returns the limits before, for a thread that has time to free them.
     pub fn replace_limits(&mut self, limits: Arc<Limits>) -> Arc<Limits> {
-        self.shared.replace_limits(limits)
+        let before = self.shared.replace_limits(limits);
+        self.review_paths();
+        before
     }
 
     /// Replaces the peer policy. Walks the permissions, and allocates memory.
@@ -78,6 +81,7 @@ impl Server {
                 Err(_) => self.end_permission(index, permission.allocation),
             }
         }
+        self.review_paths();
     }
 
     /// Ends the allocations whose user or shared secret is not configured any more.
@@ -143,6 +147,9 @@ impl Server {
     /// Returns the next beginning or end of an allocation. Call until `None` after every round of at most 1,024
     /// requests, then none is lost: the queue has room for those and for the end of every allocation in the table.
     pub fn poll_event(&mut self) -> Option<AllocationEvent> {
+        if self.paths.are_awaited() {
+            return None;
+        }
         self.events.take()
     }
 

@@ -167,6 +167,11 @@ impl View {
         self.limits.meters.spend(meter, now, wire_len(to.ip(), len))
     }
 
+    /// Returns whether no quota limits traffic.
+    pub(crate) fn is_traffic_unlimited(&self) -> bool {
+        self.limits.meters.is_unlimited()
+    }
+
     /// Takes an error response of `len` bytes to a request of `request_len` bytes from the budgets of unproven sources.
     /// Only what exceeds three times the request counts.
     #[inline]

@@ -7,6 +7,7 @@ use tt_meter::Off;
 use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
 use tt_turn::codec::{Class, Emitter, HmacSha1, Method, attribute};
 use tt_turn::config::Capacity;
+use tt_turn::path::{PathChange, PathTraffic};
 use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId, ReservationEnd};
 use tt_turn::shared::{Quotas, Shared};
 use tt_turn::{Output, ReplyStatus, Server, WorkerId};
@@ -23,6 +24,8 @@ struct Ground {
     out: [u8; 1_500],
     /// Transactions so far.
     count: u64,
+    /// Paths that were opened.
+    opened: u64,
 }
 
 fn flow(number: u64) -> FiveTuple {
@@ -31,7 +34,7 @@ fn flow(number: u64) -> FiveTuple {
 }
 
 impl Ground {
-    fn new() -> Self {
+    fn new(quotas: Quotas) -> Self {
         let capacity = Capacity {
             allocations: LIVE,
             permissions: 2 * LIVE,
@@ -40,14 +43,13 @@ impl Ground {
             channels_per_allocation: 1,
             relays: LIVE,
         };
-        let quotas = Quotas { bytes_per_second_per_user: 1_000_000_000, ..world::quotas() };
         let shared = Arc::new(Shared::new(quotas, LIVE, 5));
         let mut server = Server::new(world::config(), capacity, shared, WorkerId(0), world::secrets(1));
         for relay in 0..LIVE {
             server.add_relay(RelayId(relay), address(relay)).expect("a relay");
         }
         let key = tt_turn::credential::long_term_key(b"alice", world::REALM.as_bytes(), world::PASSWORD.as_bytes());
-        Self { server, key, now: Nanos::from_secs(100), out: [0; 1_500], count: 0 }
+        Self { server, key, now: Nanos::from_secs(100), out: [0; 1_500], count: 0, opened: 0 }
     }
 
     /// Sends one datagram; whether it was answered with a success or relayed.
@@ -106,12 +108,24 @@ impl Ground {
         assert!(self.pass(&flow, &[0x40, 0, 0, 1, 7]));
     }
 
-    /// Relays that have rested.
+    /// Relays that have rested, of paths that are closed.
     fn register(&mut self) {
+        while let Some(change) = self.server.poll_path(self.now) {
+            self.opened += u64::from(matches!(change, PathChange::Open(..)));
+            if let PathChange::Close(id) = change {
+                self.server.count_path(id, PathTraffic { packets_to_peer: 1, ..PathTraffic::default() });
+                assert!(self.server.path_closed(id));
+            }
+        }
         while let Some(RelayDemand::Retire(id)) = self.server.poll_relay() {
             self.server.add_relay(id, address(id.0)).expect("a relay");
         }
     }
+}
+
+/// Quotas whose meters are in use.
+fn limited() -> Quotas {
+    Quotas { bytes_per_second_per_user: 1_000_000_000, ..world::quotas() }
 }
 
 fn address(relay: u32) -> RelayAddress {
@@ -154,11 +168,21 @@ fn churn(ground: &mut Ground, lives: u64) {
 
 #[test]
 fn nothing_is_allocated_after_new() {
-    let mut ground = Ground::new();
+    let mut ground = Ground::new(limited());
     let lives = if cfg!(debug_assertions) { 600 } else { 20_000 };
     let counted = allocation_counter::measure(|| churn(&mut ground, lives));
     assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
     assert_eq!(ground.server.counters().allocations_made, lives);
+}
+
+#[test]
+fn nothing_is_allocated_by_paths() {
+    let mut ground = Ground::new(world::quotas());
+    ground.server.offer_paths();
+    let lives = if cfg!(debug_assertions) { 600 } else { 20_000 };
+    let counted = allocation_counter::measure(|| churn(&mut ground, lives));
+    assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
+    assert!(ground.opened >= lives - u64::from(LIVE), "{} of {lives}", ground.opened);
 }
 
 /// One round of what an allocation may have in addition: an address of each family, a port in reserve that is
@@ -235,9 +259,9 @@ fn add_pair(server: &mut Server) {
 
 #[test]
 fn nothing_is_allocated_by_what_is_rare() {
-    let mut ground = Ground::new();
+    let mut ground = Ground::new(limited());
     let capacity = Capacity { relays: LIVE, ..Capacity::for_allocations(16) };
-    let quotas = Quotas { bytes_per_second_per_user: 1_000_000_000, ..world::quotas() };
+    let quotas = limited();
     let shared = Arc::new(Shared::new(quotas, 16, 5));
     ground.server = Server::new(world::config(), capacity, Arc::clone(&shared), WorkerId(0), world::secrets(1));
     add_pair(&mut ground.server);
