@@ -226,7 +226,10 @@ pub struct RejectedRequest {
 /// Queues to the driver.
 #[derive(Debug)]
 pub(crate) struct Events {
-    allocations: VecDeque<AllocationEvent>,
+    /// Each with the fence of paths that it waits for.
+    allocations: VecDeque<(u64, AllocationEvent)>,
+    /// Number of the first of them.
+    first: u64,
     rejected: VecDeque<RejectedRequest>,
     allocations_max: usize,
     pub(crate) allocations_lost: u64,
@@ -241,16 +244,17 @@ impl Events {
             allocations: VecDeque::with_capacity(allocations_max),
             rejected: VecDeque::with_capacity(REJECTED_MAX),
             allocations_max,
+            first: 0,
             allocations_lost: 0,
             rejected_lost: 0,
         }
     }
 
-    /// Returns the place of the event in the queue, until one is taken; `None` if it is lost.
-    pub(crate) fn push(&mut self, event: AllocationEvent) -> Option<u32> {
+    /// Queues an event behind a fence of paths, and returns its number; `None` if it is lost.
+    pub(crate) fn push(&mut self, event: AllocationEvent, fence: u64) -> Option<u64> {
         if self.allocations.len() < self.allocations_max {
-            self.allocations.push_back(event);
-            Some(self.allocations.len() as u32 - 1)
+            self.allocations.push_back((fence, event));
+            Some(self.first + self.allocations.len() as u64 - 1)
         } else {
             self.allocations_lost += 1;
             None
@@ -258,8 +262,10 @@ impl Events {
     }
 
     /// Adds traffic to an end that is in the queue.
-    pub(crate) fn add_traffic(&mut self, place: u32, traffic: &PathTraffic) {
-        if let Some(end) = self.allocations.get_mut(place as usize).and_then(|event| event.end.as_mut()) {
+    pub(crate) fn add_traffic(&mut self, event: u64, traffic: &PathTraffic) {
+        let place = event.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
+        let queued = place.and_then(|place| self.allocations.get_mut(place));
+        if let Some(end) = queued.and_then(|(_, event)| event.end.as_mut()) {
             end.packets_to_peers += traffic.packets_to_peer;
             end.bytes_to_peers += traffic.bytes_to_peer;
             end.packets_to_client += traffic.packets_to_client;
@@ -275,8 +281,9 @@ impl Events {
         }
     }
 
-    pub(crate) fn take(&mut self) -> Option<AllocationEvent> {
-        let event = self.allocations.pop_front()?;
+    pub(crate) fn take(&mut self, passed: u64) -> Option<AllocationEvent> {
+        let (_, event) = self.allocations.pop_front_if(|(fence, _)| *fence <= passed)?;
+        self.first += 1;
         if self.allocations.is_empty() {
             // The next one uses the same memory again.
             self.allocations.clear();

@@ -62,8 +62,8 @@ pub struct PathTraffic {
 pub(crate) enum Owner {
     /// The allocation of this index.
     Allocation(u32),
-    /// The end of its allocation, by its place in the queue of events: none is taken until the path is closed.
-    End(u32),
+    /// The end of its allocation, by its number in the queue of events, which keeps it until the path is closed.
+    End(u64),
     /// No record of the allocation is left.
     Lost,
 }
@@ -125,10 +125,12 @@ pub(crate) struct Paths {
     changed: Queue,
     /// Ended paths that the driver must close.
     ended: Queue,
-    /// Paths that have ended and that the driver has not closed.
-    unsettled: u32,
-    /// Those of them whose traffic belongs to the end of an allocation.
-    awaited: u32,
+    /// Paths that the driver closes, in the order in which they ended.
+    closing: Queue,
+    /// Paths that have ended, ever.
+    ended_count: u64,
+    /// Those of them that the driver has closed.
+    closed_count: u64,
 }
 
 impl Paths {
@@ -145,8 +147,9 @@ impl Paths {
             first: vec![NO_INDEX; allocations as usize].into_boxed_slice(),
             changed: EMPTY,
             ended: EMPTY,
-            unsettled: 0,
-            awaited: 0,
+            closing: EMPTY,
+            ended_count: 0,
+            closed_count: 0,
         }
     }
 
@@ -155,16 +158,16 @@ impl Paths {
         self.capacity > 0
     }
 
-    /// Returns whether the driver has paths to close.
+    /// Returns the fence of what must not happen before all paths that have ended by now are closed.
     #[inline]
-    pub(crate) fn are_unsettled(&self) -> bool {
-        self.unsettled > 0
+    pub(crate) fn fence(&self) -> u64 {
+        self.ended_count
     }
 
-    /// Returns whether the end of an allocation waits for the traffic of its paths.
+    /// Returns the highest fence that has been passed.
     #[inline]
-    pub(crate) fn are_awaited(&self) -> bool {
-        self.awaited > 0
+    pub(crate) fn passed(&self) -> u64 {
+        self.closed_count
     }
 
     /// Looks at a channel at the next poll: it may have a path, or another lease.
@@ -221,18 +224,17 @@ impl Paths {
             self.release(index);
         } else {
             self.slots[index as usize].stage = Stage::Ended;
-            self.unsettled += 1;
+            self.ended_count += 1;
             Self::push(&mut self.slots, &mut self.ended, index);
         }
     }
 
     /// Gives the paths of an allocation, which have all ended, to its end in the queue of events.
-    pub(crate) fn end_allocation(&mut self, allocation: u32, event: Option<u32>) {
+    pub(crate) fn end_allocation(&mut self, allocation: u32, event: Option<u64>) {
         let Some(first) = self.first.get_mut(allocation as usize) else { return };
         let mut at = core::mem::replace(first, NO_INDEX);
         while let Some(slot) = self.slots.get_mut(at as usize) {
             slot.owner = event.map_or(Owner::Lost, Owner::End);
-            self.awaited += u32::from(event.is_some());
             at = slot.siblings.next;
             slot.siblings = UNLINKED;
         }
@@ -242,6 +244,7 @@ impl Paths {
     pub(crate) fn take_ended(&mut self) -> Option<PathId> {
         let index = Self::pop(&mut self.slots, &mut self.ended)?;
         self.slots[index as usize].stage = Stage::Closing;
+        Self::push(&mut self.slots, &mut self.closing, index);
         Some(PathId(index))
     }
 
@@ -265,14 +268,13 @@ impl Paths {
         (slot.stage != Stage::New).then_some(slot.owner)
     }
 
-    /// Frees a path that the driver has closed; returns `false` if the driver was not to close it.
+    /// Frees a path that the driver has closed; returns `false` if it is not the first of those to be closed.
     pub(crate) fn closed(&mut self, id: PathId) -> bool {
-        let stage = self.slots.get(id.0 as usize).map(|slot| slot.stage);
-        if stage != Some(Stage::Closing) {
+        if id.0 == NO_INDEX || self.closing.head != id.0 {
             return false;
         }
-        self.unsettled -= 1;
-        self.awaited -= u32::from(matches!(self.slots[id.0 as usize].owner, Owner::End(_)));
+        Self::pop(&mut self.slots, &mut self.closing);
+        self.closed_count += 1;
         self.release(id.0);
         true
     }

@@ -165,7 +165,8 @@ pub(crate) struct Relays {
     /// Families that ever had a relay: without one the error is 440, with an empty pool 508.
     has_v4: bool,
     has_v6: bool,
-    retired: VecDeque<u32>,
+    /// Relays to be retired, each with the fence of paths that it waits for.
+    retired: VecDeque<(u32, u64)>,
     draws: Draws,
 }
 
@@ -357,12 +358,13 @@ impl Relays {
         false
     }
 
-    /// Takes a relay out of service and queues it for the driver. Until its rest ends `payer` pays for it.
-    pub(crate) fn retire(&mut self, id: RelayId, payer: u64) {
+    /// Takes a relay out of service and queues it for the driver, behind a fence of paths. Until its rest ends `payer`
+    /// pays for it.
+    pub(crate) fn retire(&mut self, id: RelayId, payer: u64, fence: u64) {
         if let Some(relay) = self.relays.get_mut(id.0 as usize) {
             relay.duty = Duty::Retired;
             relay.payer = payer;
-            self.retired.push_back(id.0);
+            self.retired.push_back((id.0, fence));
         }
     }
 
@@ -377,8 +379,9 @@ impl Relays {
         self.capacity
     }
 
-    pub(crate) fn take_retired(&mut self) -> Option<RelayId> {
-        let id = self.retired.pop_front()?;
+    /// Returns a retired relay whose fence has been passed.
+    pub(crate) fn take_retired(&mut self, passed: u64) -> Option<RelayId> {
+        let (id, _) = self.retired.pop_front_if(|(_, fence)| *fence <= passed)?;
         if let Some(relay) = self.relays.get_mut(id as usize) {
             relay.duty = Duty::None;
         }
@@ -500,8 +503,8 @@ mod tests {
                 let drawn = relays.draw(IpFamily::V4, port).expect("a relay");
                 relays.assign(drawn.relay, 0);
                 assert_eq!((relays.serving(drawn.relay), relays.pooled(IpFamily::V4)), (Some(0), 7));
-                relays.retire(drawn.relay, 0);
-                let id = relays.take_retired().expect("the same");
+                relays.retire(drawn.relay, 0, 0);
+                let id = relays.take_retired(0).expect("the same");
                 relays.add(id, RelayAddress { bound: drawn.relayed, external: drawn.relayed }).expect("a relay");
                 assert_ne!(relays.draw_token(), 0);
             }

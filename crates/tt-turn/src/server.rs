@@ -211,10 +211,7 @@ impl Server {
 
     /// Returns the next request about relay sockets. Call until `None` after every round.
     pub fn poll_relay(&mut self) -> Option<RelayDemand> {
-        if self.paths.are_unsettled() {
-            return None;
-        }
-        self.relays.take_retired().map(RelayDemand::Retire)
+        self.relays.take_retired(self.paths.passed()).map(RelayDemand::Retire)
     }
 
     /// Returns the counters.

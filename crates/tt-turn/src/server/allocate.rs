@@ -109,7 +109,7 @@ impl Server {
             at: self.clock.unix(request.now),
         };
         self.origins.set(index, request.now, &start);
-        self.events.push(AllocationEvent { start, end: None });
+        self.events.push(AllocationEvent { start, end: None }, 0);
         self.counters.allocations_made += 1;
         self.counters.allocations_live[request.from.transport as usize] += 1;
         Ok(Granted::Allocation {

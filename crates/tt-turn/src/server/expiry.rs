@@ -123,7 +123,7 @@ impl Server {
                 packets_to_client: allocation.packets_to_client,
                 peers: self.origins.peers(index),
             };
-            event = self.events.push(AllocationEvent { start, end: Some(end) });
+            event = self.events.push(AllocationEvent { start, end: Some(end) }, self.paths.fence());
         }
         self.paths.end_allocation(index, event);
     }
@@ -161,7 +161,7 @@ impl Server {
             self.permissions.remove(leg.permissions.head, &mut leg.permissions);
         }
         self.give_pooled(index, ended);
-        self.relays.retire(leg.relay, payer);
+        self.relays.retire(leg.relay, payer, self.paths.fence());
         self.shared.withdraw_relayed(leg.relayed);
         self.origins.release(index, family, self.clock.unix(now));
     }

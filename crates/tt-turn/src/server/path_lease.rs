@@ -11,8 +11,8 @@ impl Server {
     /// Offers bound channels to the driver from here on, those that live included. Allocates memory.
     ///
     /// From then on poll [`Server::poll_path`] until `None` after every round, before the responses of the round are
-    /// sent and before [`Server::poll_relay`] and [`Server::poll_event`]: both return nothing while a path is to be
-    /// closed. A server that is dropped closes nothing: the driver then closes all its paths.
+    /// sent. [`Server::poll_relay`] and [`Server::poll_event`] return nothing that has to wait for a path to be closed. A
+    /// server that is dropped closes nothing: the driver then closes all its paths.
     pub fn offer_paths(&mut self) {
         if !self.paths.are_offered() {
             self.paths = Paths::new(self.capacity.channels, self.capacity.allocations);
@@ -64,13 +64,13 @@ impl Server {
                     allocation.bytes_to_client += traffic.bytes_to_client;
                 }
             }
-            Owner::End(place) => self.events.add_traffic(place, &traffic),
+            Owner::End(event) => self.events.add_traffic(event, &traffic),
             Owner::Lost => {}
         }
     }
 
-    /// The driver has closed a path as [`PathChange::Close`] asked, and has counted all that it relayed. Returns `false`
-    /// if the path was not to be closed.
+    /// The driver has closed a path as [`PathChange::Close`] asked, and has counted all that it relayed. Paths are closed
+    /// in the order of their changes: returns `false` if this one is not next.
     pub fn path_closed(&mut self, id: PathId) -> bool {
         self.paths.closed(id)
     }
@@ -78,7 +78,7 @@ impl Server {
     /// Returns whether paths are to be closed before anything is used again.
     #[must_use]
     pub fn has_paths_to_close(&self) -> bool {
-        self.paths.are_unsettled()
+        self.paths.passed() < self.paths.fence()
     }
 
     /// Looks at the channels of an allocation at the next poll.

@@ -147,10 +147,7 @@ impl Server {
     /// Returns the next beginning or end of an allocation. Call until `None` after every round of at most 1,024
     /// requests, then none is lost: the queue has room for those and for the end of every allocation in the table.
     pub fn poll_event(&mut self) -> Option<AllocationEvent> {
-        if self.paths.are_awaited() {
-            return None;
-        }
-        self.events.take()
+        self.events.take(self.paths.passed())
     }
 
     /// Returns the number of beginnings and ends that were lost because the queue was full.

@@ -55,7 +55,7 @@ impl Server {
                 self.relays.register_reserved(id, reservation.address);
                 self.close_reservation(reservation);
                 // A client knows its address: packets from peers must not reach the next client.
-                self.relays.retire(id, reservation.quota_key);
+                self.relays.retire(id, reservation.quota_key, 0);
                 ReservationEnd::Retired
             }
         })
@@ -71,7 +71,7 @@ impl Server {
     pub(super) fn end_untaken_reservations(&mut self) {
         while let Some((id, reservation)) = self.reservations.take_made() {
             self.close_reservation(&reservation);
-            self.relays.retire(id, reservation.quota_key);
+            self.relays.retire(id, reservation.quota_key, 0);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Paths: what the driver may relay for the server, and when it must stop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use tt_model::{Nanos, Transport};
@@ -147,6 +147,34 @@ fn a_path_is_closed_before_its_relay_is_retired_and_its_traffic_is_part_of_the_e
     assert!(counters.is_balanced());
 }
 
+#[test]
+fn what_ended_later_is_not_waited_for() {
+    let mut world = offering();
+    let (clients, peer) = ([addr("192.0.2.1:1"), addr("192.0.2.2:1")], addr(PEER));
+    let mut made = Vec::new();
+    for client in clients {
+        let (relay, _) = world.allocate(client);
+        assert_eq!(world.bind(client, 0x4000, peer), 0);
+        made.push((relay, opened(&mut world).0));
+    }
+    while world.server.poll_event().is_some() {}
+    for (client, (relay, id)) in clients.into_iter().zip(&made) {
+        assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+        assert_eq!(changes(&mut world), [PathChange::Close(*id)], "{relay:?}");
+    }
+    let [(first, first_id), (second, second_id)] = made[..] else { panic!("two") };
+    assert!(!world.server.path_closed(second_id), "not its turn");
+    assert!(world.server.path_closed(first_id));
+    assert_eq!(world.server.poll_relay(), Some(RelayDemand::Retire(first)));
+    assert_eq!(world.server.poll_relay(), None);
+    assert_eq!(end(&mut world).packets_to_peers, 0);
+    let last = PathTraffic { packets_to_peer: 9, ..PathTraffic::default() };
+    world.server.count_path(second_id, last);
+    assert!(world.server.path_closed(second_id));
+    assert_eq!(world.server.poll_relay(), Some(RelayDemand::Retire(second)));
+    assert_eq!(end(&mut world).packets_to_peers, 9, "although an event before it was taken");
+}
+
 /// The worker ends whatever the driver has not seen yet without a word about it.
 #[test]
 fn a_channel_that_ends_before_it_was_polled_is_no_path() {
@@ -252,11 +280,13 @@ struct Kernel {
     relayed: PathTraffic,
     /// What it relayed and has not reported.
     tallies: BTreeMap<PathId, PathTraffic>,
+    /// Paths that it has removed and that it has not reported as closed: another core may still relay on them.
+    closing: VecDeque<(PathId, PathLease)>,
 }
 
 impl Kernel {
-    /// Does what the server says, as a driver does after each round.
-    fn follow(&mut self, world: &mut World) {
+    /// Does what the server says, as a driver does after each round, and reports up to `closes` paths as closed.
+    fn follow(&mut self, closes: usize, world: &mut World) {
         while let Some(change) = world.server.poll_path(world.now) {
             match change {
                 PathChange::Open(id, lease) => {
@@ -267,15 +297,23 @@ impl Kernel {
                     self.leases.get_mut(&id).expect("an open path").until = until;
                 }
                 PathChange::Close(id) => {
-                    self.leases.remove(&id).expect("an open path");
-                    self.report(id, world);
-                    assert!(world.server.path_closed(id));
+                    let lease = self.leases.remove(&id).expect("an open path");
+                    self.closing.push_back((id, lease));
                 }
             }
         }
+        for _ in 0..closes.min(self.closing.len()) {
+            let (id, _) = self.closing.pop_front().expect("a closed path");
+            if let Some((later, _)) = self.closing.front() {
+                assert!(!world.server.path_closed(*later), "not its turn");
+            }
+            self.report(id, world);
+            assert!(world.server.path_closed(id));
+        }
         let mut retired = Vec::new();
         while let Some(RelayDemand::Retire(relay)) = world.server.poll_relay() {
-            assert!(self.leases.values().all(|lease| lease.relay != relay), "a path on a retired relay");
+            let mut used = self.leases.values().chain(self.closing.iter().map(|(_, lease)| lease));
+            assert!(used.all(|lease| lease.relay != relay), "a path on a retired relay");
             retired.push(relay);
         }
         for relay in retired {
@@ -292,7 +330,8 @@ impl Kernel {
 
     /// Relays a payload each way on a path, if its lease has not ended.
     fn relay(&mut self, id: PathId, len: u64, now: Nanos) {
-        if self.leases.get(&id).is_some_and(|lease| lease.until > now) {
+        let closing = self.closing.iter().find(|(closing, _)| *closing == id).map(|(_, lease)| lease);
+        if self.leases.get(&id).or(closing).is_some_and(|lease| lease.until > now) {
             for tally in [&mut self.relayed, self.tallies.entry(id).or_default()] {
                 tally.packets_to_peer += 1;
                 tally.bytes_to_peer += len;
@@ -386,20 +425,20 @@ fn play(seed: u64) -> u64 {
                 }
                 _ => drop(world.server.end_user(world.now, None, b"alice", tt_turn::event::EndReason::Operator)),
             }
-            let open: Vec<PathId> = kernel.leases.keys().copied().collect();
+            let open: Vec<PathId> = kernel.leases.keys().copied().chain(kernel.closing.iter().map(|it| it.0)).collect();
             for id in open {
                 // Between the end in the server and the poll the kernel still relays.
                 kernel.relay(id, draw.below(1_200), world.now);
             }
         }
-        kernel.follow(&mut world);
+        kernel.follow(draw.below(3) as usize, &mut world);
         compare(&kernel, &mut world, &granted, denied);
         if draw.below(3) == 0 {
             let open: Vec<PathId> = kernel.tallies.keys().copied().collect();
             open.into_iter().for_each(|id| kernel.report(id, &mut world));
         }
         world.run_s(draw.below(120));
-        kernel.follow(&mut world);
+        kernel.follow(draw.below(9) as usize, &mut world);
         while let Some(event) = world.server.poll_event() {
             if let Some(end) = event.end {
                 ended.packets_to_client += end.packets_to_client;
@@ -408,7 +447,7 @@ fn play(seed: u64) -> u64 {
         }
     }
     world.server.end_all(world.now, tt_turn::event::EndReason::Shutdown);
-    kernel.follow(&mut world);
+    kernel.follow(usize::MAX, &mut world);
     assert!(kernel.leases.is_empty() && kernel.tallies.is_empty() && !world.server.has_paths_to_close());
     while let Some(end) = world.server.poll_event().map(|event| event.end) {
         let end = end.expect("no beginnings");
