@@ -113,6 +113,7 @@ struct iface {
 struct meta {
 	__u64 on, epoch;
 	__u64 heartbeat; // CLOCK_MONOTONIC, ns
+	__u64 dscp; // a bit for each value that may leave; the others become 0
 	enum reason unused; // brings the constants into the BTF, for the loader
 	__u32 pad;
 };
@@ -384,8 +385,9 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 	}
 
 	// All that the new headers take from the old ones, since the pointers end here.
-	const __u32 class_word = is_ip6 ? ip6->version_class_label & __builtin_bswap32(0xfff00000) : 0;
-	const __u8 tos = is_ip6 ? 0 : ip4->tos;
+	__u8 tos = is_ip6 ? __builtin_bswap32(ip6->version_class_label) >> 20 : ip4->tos;
+	if (!(state->dscp >> (tos >> 2) & 1))
+		tos &= 3; // ECN
 	const __u16 dont_fragment = is_ip6 ? 0 : ip4->frag & be16(0x4000);
 	const __u16 payload_len = is_strip ? udp_len - UDP_LEN - CHANNEL_LEN : udp_len - UDP_LEN;
 	__u16 new_csum = 0;
@@ -410,7 +412,7 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 	__builtin_memcpy(eth->src, hop->src, sizeof(eth->src));
 	if (is_ip6) {
 		eth->type = be16(0x86dd);
-		ip6->version_class_label = class_word;
+		ip6->version_class_label = __builtin_bswap32(6U << 28 | (__u32)tos << 20);
 		ip6->payload_len = be16(new_udp_len);
 		ip6->next = PROTOCOL_UDP, ip6->hop_limit = hops_left - 1;
 		__builtin_memcpy(ip6->src, flow->src, sizeof(ip6->src));

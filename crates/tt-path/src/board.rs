@@ -72,6 +72,12 @@ impl Board {
         self.meta(std::mem::offset_of!(Meta, on)).store(u64::from(is_on), Ordering::Release);
     }
 
+    /// Sets the DSCP values (RFC 2474) that relayed packets may have, bit 0 for value 0; the others become 0, and ECN stays.
+    /// At the start none is set.
+    pub fn set_dscp(&self, allowed: u64) {
+        self.meta(std::mem::offset_of!(Meta, dscp)).store(allowed, Ordering::Release);
+    }
+
     /// Begins an epoch: the paths of every other epoch are dead at once.
     pub fn set_epoch(&self, epoch: u32) {
         self.meta(std::mem::offset_of!(Meta, epoch)).store(u64::from(epoch), Ordering::Release);

@@ -119,6 +119,8 @@ pub(crate) struct Meta {
     pub(crate) on: u64,
     pub(crate) epoch: u64,
     pub(crate) heartbeat: u64,
+    /// A bit for each DSCP value that may leave; the others become 0.
+    pub(crate) dscp: u64,
     pub(crate) unused: u32,
     pub(crate) pad: u32,
 }
@@ -150,5 +152,5 @@ pub(crate) const LAYOUTS: [Layout; 8] = [
     layout!("meter", Meter, full_at, byte_ns_fp24),
     layout!("hop", Hop, dst, src, ifindex, mtu, valid, pad),
     layout!("iface", Iface, ifindex, state, mac, pad, seen, proven, checked, bad),
-    layout!("meta", Meta, on, epoch, heartbeat, unused, pad),
+    layout!("meta", Meta, on, epoch, heartbeat, dscp, unused, pad),
 ];

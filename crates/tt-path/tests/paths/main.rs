@@ -50,6 +50,8 @@ fn agree(subject: &mut impl Subject, frames: usize, clock_lag_ns: u64) {
         relay.epoch = if random.below(100) == 0 { EPOCH + 1 } else { EPOCH };
         relay.heartbeat = if random.below(100) == 0 { 1 } else { now };
         subject.set_meta(relay.is_on, relay.epoch, relay.heartbeat);
+        relay.dscp = [0..64, 0..1, 32..64, 0..0][random.index(4)].clone().collect();
+        subject.set_dscp(relay.dscp.iter().fold(0, |set, value| set | 1 << value));
         for meter in METERS {
             let full_at = if random.below(4) == 0 { now + 10_000_000_000 } else { 0 };
             relay.buckets[meter as usize] = relay::Bucket { full_at, byte_ns_fp24: BYTE_NS_FP24 };

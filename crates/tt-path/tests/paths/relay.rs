@@ -61,6 +61,8 @@ pub(crate) struct Relay {
     pub(crate) is_on: bool,
     pub(crate) epoch: u32,
     pub(crate) heartbeat: u64,
+    /// DSCP values that may leave.
+    pub(crate) dscp: Vec<u8>,
     pub(crate) mac: [u8; 6],
     pub(crate) proof: Proof,
     pub(crate) proven: u32,
@@ -154,7 +156,7 @@ impl Relay {
             from,
             to,
             hop_limit: arrival.hop_limit - 1,
-            traffic_class: arrival.traffic_class,
+            traffic_class: self.marked(arrival.traffic_class),
             dont_fragment: arrival.dont_fragment,
             id: 0,
             flow_label: 0,
@@ -189,6 +191,12 @@ impl Relay {
         // What follows the IP packet in the frame stays.
         out.extend(&frame[ETH_LEN + ip_len(frame)..]);
         Ok(Verdict::Out { frame: out, ifindex: hop.ifindex, checksum })
+    }
+
+    /// Returns the traffic class of the new packet: ECN stays (RFC 8656 section 14), a DSCP that may not leave becomes 0.
+    fn marked(&self, traffic_class: u8) -> u8 {
+        let dscp = traffic_class / 4;
+        if self.dscp.contains(&dscp) { traffic_class } else { traffic_class - 4 * dscp }
     }
 
     /// Judges lease and header of a packet, and returns its checksum.

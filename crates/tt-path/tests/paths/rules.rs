@@ -54,6 +54,26 @@ fn a_path_ends_with_time_epoch_heartbeat_and_switch() {
     }
 }
 
+/// Nothing is allowed until it is set.
+#[test]
+fn marks_that_may_not_leave_are_removed() {
+    let (mut subject, mut relay) = proven();
+    for allowed in [0, u64::MAX, 1 << 46] {
+        relay.dscp = (0..64).filter(|value| allowed >> value & 1 == 1).collect();
+        subject.set_dscp(allowed);
+        for traffic_class in [46 << 2 | 2, 5, 3_u8] {
+            let mut ipv4 = to_peer(&relay.bindings[0], 100);
+            ipv4[15] = traffic_class;
+            packet::seal(&mut ipv4[14..34]);
+            let mut ipv6 = to_peer(&relay.bindings[6], 100);
+            ipv6[14..16].copy_from_slice(&(6 << 12 | u16::from(traffic_class) << 4).to_be_bytes());
+            for frame in [ipv4, ipv6] {
+                assert_eq!(check::frame(&mut subject, &mut relay, &frame), Some(Reason::Relayed));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_closed_path_is_no_flow_and_an_extended_one_lives_on() {
     let (mut subject, mut relay) = proven();

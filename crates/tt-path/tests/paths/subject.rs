@@ -31,6 +31,7 @@ pub(crate) trait Subject {
     fn set_hop(&mut self, index: u16, hop: Option<NextHop>);
     fn set_port(&mut self, port: u16, kind: PortKind);
     fn set_meta(&mut self, is_on: bool, epoch: u32, heartbeat: u64);
+    fn set_dscp(&mut self, allowed: u64);
     fn set_meter(&mut self, index: u32, meter: Meter);
     fn meter_full_at(&self, index: u32) -> u64;
     fn tally(&self, path: u32) -> Tally;
@@ -110,6 +111,10 @@ impl Subject for InMachine {
 
     fn set_meta(&mut self, is_on: bool, epoch: u32, heartbeat: u64) {
         self.set_words("meta", 0, &[is_on.into(), epoch.into(), heartbeat]);
+    }
+
+    fn set_dscp(&mut self, allowed: u64) {
+        self.set_words("meta", 24, &[allowed]);
     }
 
     fn set_meter(&mut self, index: u32, meter: Meter) {
@@ -200,6 +205,10 @@ impl Subject for InKernel {
         self.board().switch(is_on);
         self.board().set_epoch(epoch);
         self.board().beat(Nanos(heartbeat));
+    }
+
+    fn set_dscp(&mut self, allowed: u64) {
+        self.board().set_dscp(allowed);
     }
 
     fn set_meter(&mut self, index: u32, meter: Meter) {

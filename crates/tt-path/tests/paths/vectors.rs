@@ -101,6 +101,7 @@ pub(crate) fn relay(subject: &mut impl Subject) -> Relay {
         is_on: true,
         epoch: EPOCH,
         heartbeat: now,
+        dscp: Vec::new(),
         mac: MAC,
         proof: Proof::Proving,
         proven: 0,
