@@ -135,14 +135,14 @@ pub(crate) struct Paths {
 
 impl Paths {
     pub(crate) fn none() -> Self {
-        Self::new(0, 0)
+        Self::new(0, 0, 0)
     }
 
-    pub(crate) fn new(channels: u32, allocations: u32) -> Self {
+    pub(crate) fn new(paths: u32, channels: u32, allocations: u32) -> Self {
         Self {
-            slots: Vec::with_capacity(channels as usize),
-            free: Vec::with_capacity(channels as usize),
-            capacity: channels as usize,
+            slots: Vec::with_capacity(paths as usize),
+            free: Vec::with_capacity(paths as usize),
+            capacity: paths as usize,
             by_channel: vec![NO_INDEX; channels as usize].into_boxed_slice(),
             first: vec![NO_INDEX; allocations as usize].into_boxed_slice(),
             changed: EMPTY,

@@ -3,19 +3,22 @@
 use tt_model::{IpFamily, Nanos, Transport};
 
 use super::Server;
+use crate::config::Capacity;
 use crate::flow::canonical;
 use crate::path::{Owner, PathChange, PathId, PathLease, PathTraffic, Paths};
 use crate::permission::Ports;
 
 impl Server {
-    /// Offers bound channels to the driver from here on, those that live included. Allocates memory.
+    /// Offers bound channels to the driver from here on, those that live included, up to `paths_max` at a time. Allocates
+    /// memory.
     ///
     /// From then on poll [`Server::poll_path`] until `None` after every round, before the responses of the round are
     /// sent. [`Server::poll_relay`] and [`Server::poll_event`] return nothing that has to wait for a path to be closed. A
     /// server that is dropped closes nothing: the driver then closes all its paths.
-    pub fn offer_paths(&mut self) {
+    pub fn offer_paths(&mut self, paths_max: u32) {
         if !self.paths.are_offered() {
-            self.paths = Paths::new(self.capacity.channels, self.capacity.allocations);
+            let Capacity { channels, allocations, .. } = self.capacity;
+            self.paths = Paths::new(paths_max.min(channels), channels, allocations);
             self.review_paths();
         }
     }

@@ -178,7 +178,7 @@ fn nothing_is_allocated_after_new() {
 #[test]
 fn nothing_is_allocated_by_paths() {
     let mut ground = Ground::new(world::quotas());
-    ground.server.offer_paths();
+    ground.server.offer_paths(512);
     let lives = if cfg!(debug_assertions) { 600 } else { 20_000 };
     let counted = allocation_counter::measure(|| churn(&mut ground, lives));
     assert_eq!((counted.count_total, counted.bytes_total), (0, 0));

@@ -20,7 +20,7 @@ const PERMISSION_S: u64 = 300;
 
 fn offering() -> World {
     let mut world = World::new();
-    world.server.offer_paths();
+    world.server.offer_paths(512);
     world
 }
 
@@ -175,6 +175,29 @@ fn what_ended_later_is_not_waited_for() {
     assert_eq!(end(&mut world).packets_to_peers, 9, "although an event before it was taken");
 }
 
+#[test]
+fn more_channels_than_paths_stay_with_the_server() {
+    let mut world = World::new();
+    world.server.offer_paths(2);
+    world.allocate(addr(CLIENT));
+    for number in 0..3 {
+        assert_eq!(world.bind(addr(CLIENT), 0x4000 + number, addr(&format!("8.8.8.{number}:53"))), 0);
+    }
+    let now = changes(&mut world);
+    let [PathChange::Open(first, _), PathChange::Open(..)] = now[..] else { panic!("{now:?}") };
+    assert!(matches!(world.channel_data(addr(CLIENT), 0x4002, b"x"), Out::ToPeer { .. }));
+    // With a free place, a refreshed channel gets it.
+    world.server.replace_policy({
+        let mut policy = PeerPolicy::new();
+        policy.deny("8.8.8.0/32".parse::<PeerRange>().expect("a range"));
+        policy
+    });
+    assert_eq!(changes(&mut world), [PathChange::Close(first)]);
+    assert!(world.server.path_closed(first));
+    assert_eq!(world.bind(addr(CLIENT), 0x4002, addr("8.8.8.2:53")), 0);
+    assert_eq!(opened(&mut world).1.channel, 0x4002);
+}
+
 /// The worker ends whatever the driver has not seen yet without a word about it.
 #[test]
 fn a_channel_that_ends_before_it_was_polled_is_no_path() {
@@ -266,9 +289,9 @@ fn channels_that_live_when_paths_are_offered_are_opened() {
     world.allocate(addr(CLIENT));
     assert_eq!(world.bind(addr(CLIENT), 0x4000, addr(PEER)), 0);
     assert_eq!(changes(&mut world), [], "nothing is offered");
-    world.server.offer_paths();
+    world.server.offer_paths(512);
     assert_eq!(opened(&mut world).1.channel, 0x4000);
-    world.server.offer_paths();
+    world.server.offer_paths(512);
     assert_eq!(changes(&mut world), [], "once");
 }
 
