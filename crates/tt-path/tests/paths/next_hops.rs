@@ -6,10 +6,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{Uid, setresuid};
 use testkit::{Requirement, require};
 use tt_model::Nanos;
-use tt_path::{AddressPair, Capacity, Hop, HopEvent, NextHop, NextHops, Paths, Refusal};
+use tt_path::{AddressPair, Capacity, Hop, HopEvent, NextHop, NextHops, PathError, Paths, Refusal};
 
+use crate::in_kernel;
 use crate::namespaces::{self, CLIENT, Network, PATIENCE, PEER, Side, TOWARD_CLIENT, TOWARD_PEER, run};
 use crate::require_kernel;
 
@@ -453,6 +455,36 @@ fn neighbours_in_use_are_kept_alive() {
     scene.set_neighbour("10.92.0.1", "r13", PEER.1, "permanent");
     scene.process_at(Nanos(NOW.0 + 31 * Nanos::PER_SECOND));
     assert_eq!(state(&scene, "10.92.0.1"), "PERMANENT");
+}
+
+/// The second part runs in a process that gives its privileges up for a time.
+#[test]
+fn without_cap_net_admin_a_stale_neighbour_is_left_to_the_sockets() {
+    let Some(()) = require(Requirement::Privilege, in_kernel::root()) else { return };
+    let Some(mut scene) = Scene::require() else { return };
+    if std::env::var_os(in_kernel::CHILD).is_none() {
+        let test = "next_hops::without_cap_net_admin_a_stale_neighbour_is_left_to_the_sockets";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", test, "--nocapture"]).env(in_kernel::CHILD, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("confirmed with privileges only"), "{text}");
+    } else {
+        scene.set_neighbour("10.92.0.1", "r13", PEER.1, "stale");
+        let slot = scene.acquire(pair("10.92.0.2", "10.92.0.1")).slot;
+        let other = scene.acquire(pair("10.91.0.2", "10.91.0.1")).slot;
+        let root = Uid::from_raw(0);
+        setresuid(in_kernel::NOBODY, in_kernel::NOBODY, root).unwrap();
+        let mut events = Vec::new();
+        let error = scene.hops.process(Nanos(NOW.0 + 15 * Nanos::PER_SECOND), &mut events).unwrap_err();
+        assert!(matches!(error, PathError::Netlink { step: "keep alive", os: Some(1) }), "{error}");
+        let stale = Hop { slot, state: Err(Refusal::NeighbourStale) };
+        assert_eq!(events, [HopEvent::HopChanged(stale)]);
+        assert_eq!(scene.hops.hop(other).state, Ok(TO_CLIENT));
+        setresuid(root, root, root).unwrap();
+        let events = scene.process_at(Nanos(NOW.0 + 30 * Nanos::PER_SECOND));
+        assert_eq!(events, [HopEvent::HopChanged(Hop { slot, state: Ok(TO_PEER) })]);
+        eprintln!("confirmed with privileges only");
+    }
 }
 
 /// More notifications than the socket holds: the kernel drops the last ones.
