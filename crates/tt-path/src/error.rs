@@ -39,6 +39,13 @@ pub enum PathError {
         /// The kernel's error.
         os: Option<i32>,
     },
+    /// rtnetlink does not answer as it should.
+    Netlink {
+        /// The step that failed: `open`, `notifications`, `keep alive`.
+        step: &'static str,
+        /// The kernel's error; `None` if the answer is not understood.
+        os: Option<i32>,
+    },
     /// A path's addresses are not of one family.
     Family,
     /// An index is outside of its table.
@@ -55,7 +62,7 @@ impl PathError {
     #[must_use]
     pub const fn os_error(&self) -> Option<i32> {
         match self {
-            Self::Load { os, .. } | Self::Attach { os, .. } | Self::Map { os, .. } => *os,
+            Self::Load { os, .. } | Self::Attach { os, .. } | Self::Map { os, .. } | Self::Netlink { os, .. } => *os,
             Self::Layout(_) | Self::Slot { .. } | Self::Family | Self::Index { .. } => None,
         }
     }
@@ -93,6 +100,13 @@ impl fmt::Display for PathError {
             }
             Self::Map { map, os: Some(os) } => write!(out, "the map {map}: {}", io::Error::from_raw_os_error(*os)),
             Self::Map { map, os: None } => write!(out, "the map {map} is not the one of this build: build again"),
+            Self::Netlink { step, os: Some(EPERM) } => {
+                write!(out, "the kernel denies rtnetlink ({step}): keep CAP_NET_ADMIN")
+            }
+            Self::Netlink { step, os: Some(os) } => {
+                write!(out, "rtnetlink ({step}): {}", io::Error::from_raw_os_error(*os))
+            }
+            Self::Netlink { step, os: None } => write!(out, "rtnetlink ({step}): an answer that is not understood"),
             Self::Family => out.write_str("the addresses of the path are not of one family: relay by sockets"),
             Self::Index { map, index } => write!(out, "the map {map} has no entry {index}: load it with more"),
         }
@@ -148,6 +162,9 @@ mod tests {
             (attach(None), "Linux 5.9"),
             (PathError::Map { map: "flows4", os: Some(E2BIG) }, "raise the number of paths"),
             (PathError::Map { map: "flows4", os: Some(EPERM) }, "keep CAP_BPF"),
+            (PathError::Netlink { step: "keep alive", os: Some(EPERM) }, "keep CAP_NET_ADMIN"),
+            (PathError::Netlink { step: "open", os: Some(24) }, "Too many open files"),
+            (PathError::Netlink { step: "notifications", os: None }, "not understood"),
             (PathError::Layout("flow".to_owned()), "build again"),
         ];
         for (error, help) in cases {

@@ -8,19 +8,28 @@
 //!
 //! - [`Paths`] loads the program and attaches it to interfaces. A program ends with the process: nothing is pinned.
 //! - [`Writer`] opens and closes paths and sets next hops: one per thread.
+//! - [`NextHops`] resolves next hops by rtnetlink, and keeps them true: one per process.
 //! - [`Board`] is the memory that process and program share: ports, switch, heartbeat, meters, tallies, proofs.
 //!
 //! # Privileges
 //!
 //! Loading and attaching need CAP_BPF and CAP_NET_ADMIN; either alone fails. After that, the process may drop both: maps
-//! stay accessible through their descriptors (Linux 5.19 and later; older kernels need CAP_BPF for [`Writer`]). Without
-//! the privileges, [`Paths::load`] returns one line that names them, and the caller relays by sockets.
+//! stay accessible through their descriptors (Linux 5.19 and later; older kernels need CAP_BPF for [`Writer`]). The
+//! thread of [`NextHops`] should keep CAP_NET_ADMIN, by which it has neighbours confirmed. Without the privileges, [`Paths::load`] returns one line that names them, and the caller relays by sockets.
 //!
 //! # Kernel
 //!
 //! The program needs Linux 5.18 (`bpf_xdp_load_bytes`; atomic operations with a result came before). It has no FIB
-//! lookup: next hops come from the caller. A VLAN tag that the device has removed is invisible to the program, so attach it only to interfaces
-//! without VLANs.
+//! lookup: [`NextHops`] resolves next hops in user space. A VLAN tag that the device has removed is invisible to the
+//! program, so attach it only to interfaces without VLANs.
+//!
+//! # Next hops
+//!
+//! [`NextHops`] asks the kernel (`RTM_GETROUTE`) where packets of each pair of source and destination leave, and follows
+//! its notifications. The kernel's answer is exact where a copy of its tables would not be: rules, metrics, redirects,
+//! learned path MTUs. Whatever is not certain is refused by name ([`Refusal`]): policy rules, several next hops,
+//! interfaces without the program, unknown neighbours. A hop is invalid as soon as one of its facts is in doubt, and its
+//! packets go to the sockets. Policies of IPsec (`ip xfrm policy`) and firewall rules do not see relayed packets.
 //!
 //! # Proof of an interface
 //!
@@ -45,6 +54,7 @@ mod board;
 mod btf;
 mod capacity;
 mod error;
+mod hops;
 mod layout;
 mod loader;
 mod reason;
@@ -56,6 +66,7 @@ mod writer;
 pub use board::{Board, PortKind, Proof, ProofState};
 pub use capacity::Capacity;
 pub use error::PathError;
+pub use hops::{AddressPair, Hop, HopEvent, NextHops, Refusal};
 pub use layout::{Meter, Tally};
 pub use loader::{Interface, Mode, OBJECT, Paths, Run};
 pub use reason::{Reason, ReasonCounts};

@@ -11,7 +11,8 @@ use crate::layout::Hop;
 use crate::spec::{Key, PathKey, PathSpec};
 
 const ENOENT: i32 = 2;
-const HOPS: u32 = 256;
+/// Slots of the table of next hops.
+pub(crate) const HOPS: u32 = 256;
 
 /// Where packets leave: Ethernet addresses, interface and MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

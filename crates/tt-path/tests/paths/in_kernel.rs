@@ -66,7 +66,7 @@ fn without_a_slot_nothing_is_relayed() {
 }
 
 /// Root, who can give privileges up.
-fn root() -> Result<(), &'static str> {
+pub(crate) fn root() -> Result<(), &'static str> {
     if Uid::effective().is_root() { Ok(()) } else { Err("the process is not root's") }
 }
 
@@ -88,9 +88,9 @@ fn cap_bpf_and_cap_net_admin_are_enough_and_each_is_needed() {
     }
 }
 
-const NOBODY: Uid = Uid::from_raw(65_534);
+pub(crate) const NOBODY: Uid = Uid::from_raw(65_534);
 /// Names the process that a test starts for its own second part.
-const CHILD: &str = "TT_PATH_TEST_CHILD";
+pub(crate) const CHILD: &str = "TT_PATH_TEST_CHILD";
 
 /// The second part runs in a process that gives its privileges up.
 #[test]

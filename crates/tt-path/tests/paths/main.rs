@@ -8,6 +8,7 @@ mod check;
 mod in_kernel;
 mod machine;
 mod namespaces;
+mod next_hops;
 mod object;
 mod packet;
 mod relay;

@@ -15,19 +15,19 @@ use tt_path::{Capacity, Direction, Interface, Mode, NextHop, PathKey, PathSpec, 
 
 use crate::require_kernel;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 const CHANNEL: u16 = 0x4abc;
 /// Indices and Ethernet addresses of both ends of both links: relay and client, relay and peer.
-const TOWARD_CLIENT: (u32, [u8; 6]) = (11, [2, 0, 0, 0, 0, 0x11]);
-const CLIENT: (u32, [u8; 6]) = (12, [2, 0, 0, 0, 0, 0x12]);
-const TOWARD_PEER: (u32, [u8; 6]) = (13, [2, 0, 0, 0, 0, 0x13]);
-const PEER: (u32, [u8; 6]) = (14, [2, 0, 0, 0, 0, 0x14]);
+pub(crate) const TOWARD_CLIENT: (u32, [u8; 6]) = (11, [2, 0, 0, 0, 0, 0x11]);
+pub(crate) const CLIENT: (u32, [u8; 6]) = (12, [2, 0, 0, 0, 0, 0x12]);
+pub(crate) const TOWARD_PEER: (u32, [u8; 6]) = (13, [2, 0, 0, 0, 0, 0x13]);
+pub(crate) const PEER: (u32, [u8; 6]) = (14, [2, 0, 0, 0, 0, 0x14]);
 
 /// Three namespaces: client, relay, peer.
-struct Network([String; 3]);
+pub(crate) struct Network(pub(crate) [String; 3]);
 
 #[derive(Clone, Copy)]
-enum Side {
+pub(crate) enum Side {
     Client = 0,
     Relay = 1,
     Peer = 2,
@@ -35,7 +35,7 @@ enum Side {
 
 impl Network {
     /// Makes the namespaces; an error is the reason for a skip.
-    fn make() -> Result<Self, String> {
+    pub(crate) fn make() -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let id = format!("{}x{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let network = Self(["c", "r", "p"].map(|side| format!("ttp{id}{side}")));
@@ -80,14 +80,14 @@ impl Network {
     }
 
     /// Sets whether the client and the peer leave checksums to their devices.
-    fn set_tx_checksums(&self, state: &str) {
+    pub(crate) fn set_tx_checksums(&self, state: &str) {
         for (side, end) in [(Side::Client, "f12"), (Side::Peer, "f14")] {
             run("ip", &format!("netns exec {} ethtool -K {end} tx {state}", self.0[side as usize])).unwrap();
         }
     }
 
     /// Runs `work` on a thread in a namespace.
-    fn on<T: Send>(&self, side: Side, work: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn on<T: Send>(&self, side: Side, work: impl FnOnce() -> T + Send) -> T {
         let namespace = File::open(format!("/run/netns/{}", self.0[side as usize])).unwrap();
         let enter_and_work = || {
             setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
@@ -96,7 +96,7 @@ impl Network {
         thread::scope(|scope| scope.spawn(enter_and_work).join().unwrap())
     }
 
-    fn socket(&self, side: Side, address: SocketAddr) -> UdpSocket {
+    pub(crate) fn socket(&self, side: Side, address: SocketAddr) -> UdpSocket {
         let socket = self.on(side, || UdpSocket::bind(address).unwrap());
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
@@ -125,7 +125,7 @@ impl Drop for Network {
     }
 }
 
-fn run(program: &str, line: &str) -> Result<(), String> {
+pub(crate) fn run(program: &str, line: &str) -> Result<(), String> {
     let output = Command::new(program).args(line.split_whitespace()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
@@ -136,9 +136,9 @@ fn run(program: &str, line: &str) -> Result<(), String> {
 ///
 /// The sockets live as long as it: a process that another test starts holds a copy of them for a moment, so that an
 /// address cannot be bound again at once.
-struct Scene {
-    network: Network,
-    paths: Paths,
+pub(crate) struct Scene {
+    pub(crate) network: Network,
+    pub(crate) paths: Paths,
     /// Client, listener, relayed and peer, over IPv4 and over IPv6.
     sockets: [[UdpSocket; 4]; 2],
 }
@@ -154,7 +154,7 @@ fn addresses(is_ip4: bool) -> [SocketAddr; 4] {
 }
 
 impl Scene {
-    fn require(tx_checksums: &str) -> Option<Self> {
+    pub(crate) fn require(tx_checksums: &str) -> Option<Self> {
         drop(require_kernel()?);
         require(Requirement::Program, find_program("ethtool", "ethtool"))?;
         let network = require(Requirement::NetNamespace, Network::make())?;
@@ -205,7 +205,7 @@ impl Scene {
 
     /// Sends `count` datagrams from client to peer and back. Returns those that the relay's own sockets received, by
     /// direction; all others reached the other end, with the right bytes and addresses.
-    fn exchange(&self, is_ip4: bool, count: usize) -> [usize; 2] {
+    pub(crate) fn exchange(&self, is_ip4: bool, count: usize) -> [usize; 2] {
         let [_, listener_at, relayed_at, _] = addresses(is_ip4);
         let [client, listener, relayed, peer] = &self.sockets[usize::from(!is_ip4)];
         let mut at_sockets = [0; 2];

@@ -1,0 +1,314 @@
+//! Reads the kernel's messages: the few attributes that decide about a next hop.
+
+use std::net::IpAddr;
+
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourExtFlags, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
+
+use super::refusal::Refusal;
+
+const TABLE_DEFAULT: u32 = 253;
+const TABLE_MAIN: u32 = 254;
+const TABLE_LOCAL: u32 = 255;
+
+/// A family of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    pub(crate) const ALL: [Self; 2] = [Self::V4, Self::V6];
+
+    pub(crate) const fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    pub(crate) const fn bits(self) -> u8 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 128,
+        }
+    }
+
+    pub(crate) const fn code(self) -> AddressFamily {
+        match self {
+            Self::V4 => AddressFamily::Inet,
+            Self::V6 => AddressFamily::Inet6,
+        }
+    }
+
+    pub(crate) fn from_code(code: AddressFamily) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.code() == code)
+    }
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Prefix {
+    pub(crate) address: IpAddr,
+    pub(crate) len: u8,
+}
+
+impl Prefix {
+    pub(crate) fn contains(self, address: IpAddr) -> bool {
+        let bits = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let differing = (bits(self.address) ^ bits(address)).leading_zeros();
+        Family::of(self.address) == Family::of(address) && differing >= u32::from(self.len)
+    }
+}
+
+/// A route as the kernel describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) family: Family,
+    pub(crate) kind: RouteType,
+    pub(crate) prefix: Prefix,
+    pub(crate) table: u32,
+    pub(crate) metric: u32,
+    pub(crate) tos: u8,
+    pub(crate) ifindex: Option<u32>,
+    pub(crate) gateway: Option<IpAddr>,
+    pub(crate) mtu: Option<u32>,
+    /// What makes it unusable.
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) is_cloned: bool,
+}
+
+impl Route {
+    /// Reads a message; `None` if it is not a route of IPv4 or IPv6, or has an address of neither.
+    pub(crate) fn read(message: &RouteMessage) -> Option<Self> {
+        let header = &message.header;
+        let family = Family::from_code(header.address_family)?;
+        let unspecified = match family {
+            Family::V4 => IpAddr::from([0; 4]),
+            Family::V6 => IpAddr::from([0; 16]),
+        };
+        let is_cloned = header.flags.bits() & RTM_F_CLONED != 0;
+        let mut route = Self {
+            family,
+            kind: header.kind,
+            prefix: Prefix { address: unspecified, len: header.destination_prefix_length },
+            table: header.table.into(),
+            metric: 0,
+            tos: header.tos,
+            ifindex: None,
+            gateway: None,
+            mtu: None,
+            refusal: None,
+            is_cloned,
+        };
+        message.attributes.iter().try_for_each(|attribute| route.add(attribute))?;
+        Some(route)
+    }
+
+    fn add(&mut self, attribute: &RouteAttribute) -> Option<()> {
+        if let RouteAttribute::Destination(address) = attribute {
+            self.prefix.address = to_ip(address)?;
+        } else if let RouteAttribute::Gateway(address) = attribute {
+            self.gateway = Some(to_ip(address)?);
+        } else if let RouteAttribute::Via(via) = attribute {
+            // An IPv4 route through an IPv6 neighbour, or the reverse (RTA_VIA).
+            let address = if let RouteVia::Inet(address) = via {
+                (*address).into()
+            } else if let RouteVia::Inet6(address) = via {
+                (*address).into()
+            } else {
+                return None;
+            };
+            self.gateway = Some(address);
+        } else if let RouteAttribute::Oif(index) = attribute {
+            self.ifindex = Some(*index);
+        } else if let RouteAttribute::Table(table) = attribute {
+            self.table = *table;
+        } else if let RouteAttribute::Priority(metric) = attribute {
+            self.metric = *metric;
+        } else if let RouteAttribute::Metrics(metrics) = attribute {
+            let mtu = |metric: &RouteMetric| if let RouteMetric::Mtu(mtu) = metric { Some(*mtu) } else { None };
+            self.mtu = metrics.iter().find_map(mtu).filter(|mtu| *mtu != 0);
+        } else if let RouteAttribute::MultiPath(_) = attribute {
+            self.refusal = Some(Refusal::Multipath);
+        } else if let RouteAttribute::NhId(_) = attribute {
+            self.refusal = Some(Refusal::NexthopObject);
+        } else if let RouteAttribute::Encap(_) | RouteAttribute::EncapType(_) | RouteAttribute::NewDestination(_) =
+            attribute
+        {
+            self.refusal = Some(Refusal::Encapsulated);
+        }
+        Some(())
+    }
+
+    /// Whether a lookup under the standard rules may find it after `local`.
+    pub(crate) const fn is_in_main(&self) -> bool {
+        !self.is_cloned && (self.table == TABLE_MAIN || self.table == TABLE_DEFAULT)
+    }
+}
+
+const RTM_F_CLONED: u32 = 0x200;
+
+fn to_ip(address: &RouteAddress) -> Option<IpAddr> {
+    if let RouteAddress::Inet(address) = address {
+        Some((*address).into())
+    } else if let RouteAddress::Inet6(address) = address {
+        Some((*address).into())
+    } else {
+        None
+    }
+}
+
+/// An interface as the kernel describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) mac: Option<[u8; 6]>,
+    pub(crate) mtu: u32,
+    /// MTU of IPv6, which a router may lower.
+    pub(crate) mtu6: Option<u32>,
+    pub(crate) flags: LinkFlags,
+    pub(crate) is_ethernet: bool,
+}
+
+impl Link {
+    pub(crate) fn read(message: &LinkMessage) -> Self {
+        let mut link = Self {
+            mac: None,
+            mtu: 0,
+            mtu6: None,
+            flags: message.header.flags,
+            is_ethernet: message.header.link_layer_type == LinkLayerType::Ether,
+        };
+        for attribute in &message.attributes {
+            if let LinkAttribute::Address(address) = attribute {
+                link.mac = address.as_slice().try_into().ok();
+            } else if let LinkAttribute::Mtu(mtu) = attribute {
+                link.mtu = *mtu;
+            } else if let LinkAttribute::AfSpecUnspec(families) = attribute {
+                link.mtu6 = families.iter().find_map(mtu6);
+            }
+        }
+        link
+    }
+
+    /// Returns the Ethernet address and the MTU for a family.
+    pub(crate) fn judge(&self, family: Family) -> Result<([u8; 6], u32), Refusal> {
+        if self.flags.contains(LinkFlags::Loopback) {
+            return Err(Refusal::Loopback);
+        }
+        let mac = self.mac.filter(|_| self.is_ethernet && !self.flags.contains(LinkFlags::Noarp));
+        let mac = mac.ok_or(Refusal::NotEthernet)?;
+        if !self.flags.contains(LinkFlags::Up | LinkFlags::LowerUp) {
+            return Err(Refusal::LinkDown);
+        }
+        let mtu6 = self.mtu6.filter(|_| family == Family::V6).unwrap_or(u32::MAX);
+        Ok((mac, self.mtu.min(mtu6)))
+    }
+}
+
+fn mtu6(family: &AfSpecUnspec) -> Option<u32> {
+    let AfSpecUnspec::Inet6(attributes) = family else { return None };
+    attributes.iter().find_map(|attribute| {
+        if let AfSpecInet6::DevConf(settings) = attribute { u32::try_from(settings.mtu6).ok() } else { None }
+    })
+}
+
+/// Whether a neighbour that answered once is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confirmation {
+    /// The process asks the kernel to confirm it.
+    Asked,
+    /// The process may not: only the kernel's own packets have it confirmed.
+    Denied,
+}
+
+/// An entry of the neighbour table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbour {
+    pub(crate) state: NeighbourState,
+    pub(crate) mac: Option<[u8; 6]>,
+    /// The kernel itself, or a routing daemon, keeps it true (`managed`, `extern_learn`).
+    pub(crate) is_managed: bool,
+}
+
+impl Neighbour {
+    /// Reads a message: the entry with its interface and address; `None` if it is not of IPv4 or IPv6.
+    pub(crate) fn read(message: &NeighbourMessage) -> Option<(u32, IpAddr, Self)> {
+        let (mut address, mut mac) = (None, None);
+        let mut is_managed = message.header.flags.contains(NeighbourFlags::ExtLearned);
+        for attribute in &message.attributes {
+            if let NeighbourAttribute::Destination(NeighbourAddress::Inet(found)) = attribute {
+                address = Some((*found).into());
+            } else if let NeighbourAttribute::Destination(NeighbourAddress::Inet6(found)) = attribute {
+                address = Some((*found).into());
+            } else if let NeighbourAttribute::LinkLayerAddress(found) = attribute {
+                mac = found.as_slice().try_into().ok();
+            } else if let NeighbourAttribute::ExtFlags(flags) = attribute {
+                is_managed |= flags.contains(NeighbourExtFlags::Managed);
+            }
+        }
+        Some((message.header.ifindex, address?, Self { state: message.header.state, mac, is_managed }))
+    }
+
+    /// Returns the Ethernet address to which the kernel itself would send.
+    pub(crate) fn judge(&self, confirmation: Confirmation) -> Result<[u8; 6], Refusal> {
+        let is_usable = match (self.state, confirmation) {
+            (NeighbourState::Stale, Confirmation::Denied) => return Err(Refusal::NeighbourStale),
+            (
+                NeighbourState::Reachable
+                | NeighbourState::Stale
+                | NeighbourState::Delay
+                | NeighbourState::Probe
+                | NeighbourState::Noarp
+                | NeighbourState::Permanent,
+                _,
+            ) => true,
+            (_, _) => false,
+        };
+        self.mac.filter(|_| is_usable).ok_or(Refusal::NeighbourFailed)
+    }
+
+    /// Whether the entry ages and only traffic confirms it. `NTF_USE` would make an ordinary entry of every other.
+    pub(crate) fn ages(&self) -> bool {
+        let aging = [NeighbourState::Reachable, NeighbourState::Stale, NeighbourState::Delay, NeighbourState::Probe];
+        !self.is_managed && aging.contains(&self.state)
+    }
+}
+
+/// Returns priority and table of a rule without any condition, and `None` for every other rule.
+pub(crate) fn standard_rule(message: &RuleMessage) -> Option<(u32, u32)> {
+    let header = &message.header;
+    let is_plain = header.action == RuleAction::ToTable
+        && (header.dst_len, header.src_len, header.tos) == (0, 0, 0)
+        && !header.flags.contains(RuleFlags::Invert);
+    let (mut priority, mut table) = (0, u32::from(header.table));
+    for attribute in &message.attributes {
+        if let RuleAttribute::Priority(value) = attribute {
+            priority = *value;
+        } else if let RuleAttribute::Table(value) = attribute {
+            table = *value;
+        } else if let RuleAttribute::SuppressPrefixLen(u32::MAX) | RuleAttribute::Protocol(_) = attribute {
+        } else {
+            return None;
+        }
+    }
+    is_plain.then_some((priority, table))
+}
+
+/// Whether these are the rules that a kernel starts with.
+pub(crate) fn are_standard(family: Family, rules: &[Option<(u32, u32)>]) -> bool {
+    let standard = [Some((0, TABLE_LOCAL)), Some((32_766, TABLE_MAIN)), Some((32_767, TABLE_DEFAULT))];
+    match family {
+        Family::V4 => rules == standard,
+        Family::V6 => rules == &standard[..2],
+    }
+}
+
+#[cfg(test)]
+mod tests;

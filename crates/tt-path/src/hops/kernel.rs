@@ -1,0 +1,209 @@
+//! Questions to the kernel about next hops.
+
+use std::io::Error;
+use std::net::IpAddr;
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage};
+use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage, RouteType};
+use netlink_packet_route::rule::RuleMessage;
+
+use super::facts::{Family, Link, Neighbour, Route, are_standard, standard_rule};
+use super::judge::{Census, Target, judge, judge_kind};
+use super::refusal::Refusal;
+use super::socket::{Failure, Questions};
+
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const ENODEV: i32 = 19;
+const EINVAL: i32 = 22;
+const ENETUNREACH: i32 = 101;
+const EHOSTUNREACH: i32 = 113;
+
+/// What was asked of a family's rules and routes; `None` until it is needed again.
+#[derive(Debug, Default)]
+struct Tables {
+    are_rules_standard: Option<bool>,
+    census: Option<Census>,
+}
+
+/// The kernel's routing, as questions. It keeps rules and a census of the routes until they are forgotten.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    questions: Questions,
+    tables: [Tables; 2],
+}
+
+impl Kernel {
+    pub(crate) fn open() -> Result<Self, Error> {
+        Ok(Self { questions: Questions::open()?, tables: Default::default() })
+    }
+
+    pub(crate) fn forget_rules(&mut self, family: Family) {
+        self.tables[family as usize].are_rules_standard = None;
+    }
+
+    /// Takes a new census before the next decision. One that is too large is kept: it takes long.
+    pub(crate) fn forget_routes(&mut self, family: Family) {
+        let census = &mut self.tables[family as usize].census;
+        *census = census.take().filter(Census::is_too_large);
+    }
+
+    /// Takes every census again, the large ones too.
+    pub(crate) fn forget_all(&mut self) {
+        self.tables = Default::default();
+    }
+
+    /// Decides where packets from `source` to `destination` leave.
+    pub(crate) fn target(
+        &mut self,
+        source: IpAddr,
+        destination: IpAddr,
+        interfaces: &[u32],
+    ) -> Result<Target, Refusal> {
+        let family = Family::of(destination);
+        if Family::of(source) != family {
+            return Err(Refusal::Family);
+        }
+        if is_link_local(destination) || is_link_local(source) {
+            return Err(Refusal::LinkLocal);
+        }
+        let target = self.ask(source, destination, interfaces);
+        if target != Err(Refusal::Changing) {
+            return target;
+        }
+        // The route is newer than the census.
+        self.forget_routes(family);
+        self.ask(source, destination, interfaces)
+    }
+
+    fn ask(&mut self, source: IpAddr, destination: IpAddr, interfaces: &[u32]) -> Result<Target, Refusal> {
+        let family = Family::of(destination);
+        self.take_tables(family).map_err(|_| Refusal::Unknown)?;
+        if self.tables[family as usize].are_rules_standard != Some(true) {
+            return Err(Refusal::Rules);
+        }
+        // The kernel's error for a source that is not the host's is also that of a missing route.
+        let of_source = self.lookup(None, source, RouteFlags::empty()).and_then(|route| judge_kind(route.kind));
+        if of_source != Err(Refusal::Local) {
+            return Err(Refusal::Source);
+        }
+        let answer = self.lookup(Some(source), destination, RouteFlags::empty())?;
+        judge_kind(answer.kind)?;
+        let matched = self.lookup(Some(source), destination, RouteFlags::FibMatch)?;
+        let census = self.tables[family as usize].census.as_ref().ok_or(Refusal::Unknown)?;
+        judge(destination, &answer, &matched, census, interfaces)
+    }
+
+    /// Reads rules and routes that are not known.
+    fn take_tables(&mut self, family: Family) -> Result<(), Failure> {
+        let tables = &mut self.tables[family as usize];
+        if tables.are_rules_standard.is_none() {
+            let mut question = RuleMessage::default();
+            question.header.family = family.code();
+            let rules = self.questions.dump(&RouteNetlinkMessage::GetRule(question), Vec::new, |rules, message| {
+                if let RouteNetlinkMessage::NewRule(rule) = message {
+                    rules.push(standard_rule(&rule));
+                }
+            })?;
+            tables.are_rules_standard = Some(are_standard(family, &rules));
+        }
+        if tables.census.is_none() {
+            let mut question = RouteMessage::default();
+            question.header.address_family = family.code();
+            let question = RouteNetlinkMessage::GetRoute(question);
+            let census = self.questions.dump(&question, Census::default, |census, message| {
+                if let RouteNetlinkMessage::NewRoute(message) = message
+                    && let Some(route) = Route::read(&message)
+                {
+                    census.add(&route);
+                }
+            })?;
+            tables.census = Some(census);
+        }
+        Ok(())
+    }
+
+    fn lookup(&mut self, source: Option<IpAddr>, destination: IpAddr, flags: RouteFlags) -> Result<Route, Refusal> {
+        match self.get_route(source, destination, flags) {
+            Ok(RouteNetlinkMessage::NewRoute(message)) => Route::read(&message).ok_or(Refusal::Unknown),
+            Ok(_) => Err(Refusal::Unknown),
+            // No route, `unreachable`, `prohibit`, `blackhole`.
+            Err(Failure::Os(ENETUNREACH | EHOSTUNREACH | EACCES | EINVAL)) => Err(Refusal::Unreachable),
+            Err(Failure::Os(_) | Failure::Malformed) => Err(Refusal::Unknown),
+        }
+    }
+
+    fn get_route(
+        &mut self,
+        source: Option<IpAddr>,
+        destination: IpAddr,
+        flags: RouteFlags,
+    ) -> Result<RouteNetlinkMessage, Failure> {
+        let family = Family::of(destination);
+        let mut question = RouteMessage::default();
+        question.header.address_family = family.code();
+        question.header.flags = flags;
+        question.header.destination_prefix_length = family.bits();
+        question.attributes.push(RouteAttribute::Destination(destination.into()));
+        if let Some(source) = source {
+            question.header.source_prefix_length = family.bits();
+            question.attributes.push(RouteAttribute::Source(source.into()));
+        }
+        self.questions.get(RouteNetlinkMessage::GetRoute(question))
+    }
+
+    /// Reads an interface; `None` if there is none with this index.
+    pub(crate) fn link(&mut self, ifindex: u32) -> Result<Option<Link>, Failure> {
+        let mut question = LinkMessage::default();
+        question.header.index = ifindex;
+        question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
+        match self.questions.get(RouteNetlinkMessage::GetLink(question)) {
+            Ok(RouteNetlinkMessage::NewLink(message)) => Ok(Some(Link::read(&message))),
+            Ok(_) => Err(Failure::Malformed),
+            Err(Failure::Os(ENODEV)) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Reads an entry of the neighbour table; `None` if there is none.
+    pub(crate) fn neighbour(&mut self, ifindex: u32, address: IpAddr) -> Result<Option<Neighbour>, Failure> {
+        let question = neighbour_message(ifindex, address);
+        match self.questions.get(RouteNetlinkMessage::GetNeighbour(question)) {
+            Ok(RouteNetlinkMessage::NewNeighbour(message)) => match Neighbour::read(&message) {
+                Some((_, found, neighbour)) if found == address => Ok(Some(neighbour)),
+                Some(_) | None => Err(Failure::Malformed),
+            },
+            Ok(_) => Err(Failure::Malformed),
+            Err(Failure::Os(ENOENT | ENODEV)) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Says that an entry is in use (`NTF_USE`): the kernel confirms a stale one.
+    pub(crate) fn use_neighbour(&mut self, ifindex: u32, address: IpAddr) -> Result<(), Failure> {
+        let mut command = neighbour_message(ifindex, address);
+        command.header.flags = NeighbourFlags::Use;
+        self.questions.command(RouteNetlinkMessage::NewNeighbour(command))
+    }
+}
+
+fn neighbour_message(ifindex: u32, address: IpAddr) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = Family::of(address).code();
+    message.header.ifindex = ifindex;
+    message.header.kind = RouteType::Unspec;
+    message.attributes.push(NeighbourAttribute::Destination(match address {
+        IpAddr::V4(address) => NeighbourAddress::Inet(address),
+        IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+    }));
+    message
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
