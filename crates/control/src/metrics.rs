@@ -18,7 +18,7 @@ use tt_status::machine::MachineStatus;
 use tt_status::market::{Feed, MarketStatus};
 use tt_status::market_streams::StreamCounts;
 use tt_status::risk::{ModeRow, RiskStatus};
-use tt_status::turn::{DatabaseStatus, Streams, TurnStatus};
+use tt_status::turn::{DatabaseStatus, KernelPath, Streams, TurnStatus};
 
 /// The text format's version, as Prometheus asks for it.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -188,6 +188,9 @@ impl Exposition {
         self.single("truetick_turn_worker_panics_total", "counter", "Panics of workers.", panics);
         let lost = turn.kernel_lost as f64;
         self.single("truetick_turn_kernel_lost_total", "counter", "Datagrams that the kernel dropped.", lost);
+        if let Some(path) = &turn.kernel_path {
+            self.kernel_path(path);
+        }
         let help = "Events missing in the log, by the queue that was full.";
         self.counts("truetick_turn_events_lost_total", "queue", help, &turn.events_lost);
         if let Some(memory) = &turn.memory {
@@ -214,6 +217,27 @@ impl Exposition {
         self.family("truetick_turn_peers_denied_total", "counter", "Peers denied, by the rule of the peer policy.");
         for rule in &turn.denied {
             self.sample("truetick_turn_peers_denied_total", &[("rule", &rule.rule)], rule.count as f64);
+        }
+    }
+
+    /// Packets that the kernel relays without a socket.
+    fn kernel_path(&mut self, path: &KernelPath) {
+        let name = "truetick_turn_path_packets_total";
+        self.family(name, "counter", "Payloads that the kernel relayed.");
+        for (direction, count) in [("to_peers", path.to_peers), ("to_clients", path.to_clients)] {
+            self.sample(name, &[("direction", direction)], count as f64);
+        }
+        let help = "Packets that the kernel path left to the sockets or dropped (bandwidth, lost), by reason.";
+        self.counts("truetick_turn_path_passed_total", "reason", help, &path.passed);
+        self.single("truetick_turn_paths", "gauge", "Channels that the kernel relays.", path.open as f64);
+        let help = "Failed writes of the kernel path.";
+        self.single("truetick_turn_path_write_failed_total", "counter", help, path.write_failed as f64);
+        let name = "truetick_turn_path_interface";
+        self.family(name, "gauge", "Interfaces of the kernel path; 1 if their checksums are proven.");
+        for interface in &path.interfaces {
+            let driver = interface.driver.as_deref().unwrap_or("none");
+            let labels = [("interface", interface.name.as_str()), ("driver", driver), ("mode", interface.mode)];
+            self.sample(name, &labels, f64::from(interface.proof == "proven"));
         }
     }
 

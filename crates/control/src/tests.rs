@@ -15,7 +15,9 @@ use tt_status::market::MarketStatus;
 use tt_status::risk::{
     AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow, OpenOrderRow,
 };
-use tt_status::turn::{Allocations, Bindings, CallErrors, CodeCount, Memory, RuleCount, Streams, TurnStatus};
+use tt_status::turn::{
+    Allocations, Bindings, CallErrors, CodeCount, KernelPath, Memory, PathInterface, RuleCount, Streams, TurnStatus,
+};
 
 struct Answer {
     status: u16,
@@ -80,6 +82,21 @@ fn turn() -> TurnStatus {
         workers_down: 0,
         panics: 0,
         kernel_lost: 7,
+        kernel_path: Some(KernelPath {
+            to_peers: 14,
+            to_clients: 15,
+            passed: vec![Count { name: "no_flow", count: 16 }],
+            open: 17,
+            write_failed: 18,
+            interfaces: vec![PathInterface {
+                name: "eth0".into(),
+                driver: Some("virtio_net".into()),
+                mode: "native",
+                proof: "proven",
+                checked: 19,
+                bad: 20,
+            }],
+        }),
         events_lost: vec![Count { name: "engine", count: 8 }, Count { name: "log", count: 9 }],
         memory: Some(Memory { resident_bytes: 12, max_bytes: 13, is_full: false }),
         records: vec![Count { name: "written", count: 10 }, Count { name: "queue_full", count: 11 }],
@@ -159,6 +176,13 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_connections_ended_total{reason=\"idle\"}"), 6.0);
     assert_eq!(value("truetick_turn_datagrams_dropped_total{reason=\"peer \\\"denied\\\"\"}"), 1.0);
     assert_eq!(value("truetick_turn_kernel_lost_total"), 7.0);
+    assert_eq!(value("truetick_turn_path_packets_total{direction=\"to_peers\"}"), 14.0);
+    assert_eq!(value("truetick_turn_path_packets_total{direction=\"to_clients\"}"), 15.0);
+    assert_eq!(value("truetick_turn_path_passed_total{reason=\"no_flow\"}"), 16.0);
+    assert_eq!(value("truetick_turn_paths"), 17.0);
+    assert_eq!(value("truetick_turn_path_write_failed_total"), 18.0);
+    let interface = "{interface=\"eth0\",driver=\"virtio_net\",mode=\"native\"}";
+    assert_eq!(value(&format!("truetick_turn_path_interface{interface}")), 1.0);
     assert_eq!(value("truetick_turn_events_lost_total{queue=\"engine\"}"), 8.0);
     assert_eq!(value("truetick_turn_events_lost_total{queue=\"log\"}"), 9.0);
     assert_eq!(value("truetick_turn_records_total{outcome=\"written\"}"), 10.0);

@@ -15,6 +15,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/turn/stages", get(stages))
         .route("/api/v1/turn/drops", get(drops))
         .route("/api/v1/turn/streams", get(streams))
+        .route("/api/v1/turn/kernel-path", get(kernel_path))
         .route("/api/v1/turn/ice-servers", get(ice_servers))
 }
 
@@ -36,6 +37,12 @@ async fn drops(app: App) -> Response {
 
 async fn streams(app: App) -> Response {
     app.state.turn.as_ref().map_or_else(|| absent("turn"), |turn| json_of(&turn().streams))
+}
+
+/// What the kernel relays; 404 where it relays nothing.
+async fn kernel_path(app: App) -> Response {
+    let path = app.state.turn.as_ref().and_then(|turn| turn().kernel_path);
+    path.map_or_else(|| absent("kernel path"), |path| json_of(&path))
 }
 
 /// The trial credential; 404 wherever real users are configured.

@@ -37,6 +37,8 @@ pub struct TurnStatus {
     pub panics: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full; not part of `ledger`.
     pub kernel_lost: u64,
+    /// What the kernel relays without a socket, if it was asked to and can.
+    pub kernel_path: Option<KernelPath>,
     /// Events that are missing in the log, by the queue that was full.
     pub events_lost: Vec<Count>,
     /// Resident memory, if it has a bound.
@@ -66,6 +68,40 @@ pub struct Memory {
     pub max_bytes: u64,
     /// Whether new allocations are rejected.
     pub is_full: bool,
+}
+
+/// Packets of bound channels that an XDP program relays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KernelPath {
+    /// Payloads relayed from clients to peers since the start; `ledger` counts them too.
+    pub to_peers: u64,
+    /// Payloads relayed from peers to clients.
+    pub to_clients: u64,
+    /// Packets that went up to the sockets, by reason; `bandwidth` and `lost` were dropped.
+    pub passed: Vec<Count>,
+    /// Channels in the kernel's tables.
+    pub open: u64,
+    /// Writes of the tables that failed.
+    pub write_failed: u64,
+    /// Interfaces that the program is attached to.
+    pub interfaces: Vec<PathInterface>,
+}
+
+/// An interface of the kernel path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PathInterface {
+    /// Its name.
+    pub name: String,
+    /// Its driver, if it is no virtual device.
+    pub driver: Option<String>,
+    /// `native` or `generic`.
+    pub mode: &'static str,
+    /// Whether checksums that arrive are complete: `proving`, `proven` or `unproven`.
+    pub proof: &'static str,
+    /// Packets whose whole checksum was verified.
+    pub checked: u32,
+    /// Packets with a partial checksum.
+    pub bad: u32,
 }
 
 /// A database of users.

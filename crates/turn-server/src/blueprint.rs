@@ -163,6 +163,7 @@ impl Blueprint {
             dscp_allow: self.in_force.load().config.dscp_allow,
             busy_poll: Nanos(u64::from(self.in_force.load().config.busy_poll_us) * 1_000),
             epoch: self.epoch,
+            paths: None,
         })
     }
 }
@@ -171,6 +172,11 @@ impl Blueprint {
     /// Returns the names of all realms, which follow a reload.
     pub(crate) fn realm_names(&self) -> RealmNames {
         self.realm_names.clone()
+    }
+
+    /// Returns the origin of the workers' clock.
+    pub(crate) const fn epoch(&self) -> Instant {
+        self.epoch
     }
 
     /// Returns the time of the workers' clock.

@@ -24,8 +24,8 @@ use tt_turn::shared::Quotas;
 
 use crate::credentials::{AuthSecret, ExternalUsers, MASK, NonceKeys, Users};
 use crate::section::{
-    AllocationCaps, Balancers, DscpSet, KeySources, MemoryBound, MemorySize, PeerRange, PortRange, QuotasSection,
-    RealmSection, RecordOutput, StreamLimits, TurnSection,
+    AllocationCaps, Balancers, DscpSet, KernelMode, KeySources, MemoryBound, MemorySize, PeerRange, PortRange,
+    QuotasSection, RealmSection, RecordOutput, StreamLimits, TurnSection,
 };
 use crate::streams::CertificateFiles;
 
@@ -142,6 +142,8 @@ pub struct TurnConfig {
     pub icmp_indications: IcmpIndications,
     /// DSCP values that relayed datagrams may have; others become 0.
     pub dscp_allow: DscpSet,
+    /// How the packets of bound channels travel.
+    pub data_path: KernelMode,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.
     pub busy_poll_us: u32,
     /// Maximum number of live allocations, over all workers.
@@ -201,6 +203,7 @@ impl TurnConfig {
             hairpin: Hairpin::Allowed,
             icmp_indications: IcmpIndications::Auto,
             dscp_allow: DscpSet::default(),
+            data_path: KernelMode::default(),
             busy_poll_us: 0,
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
@@ -273,6 +276,7 @@ impl TurnConfig {
             config.icmp_indications = indications.into();
         }
         config.dscp_allow = section.dscp_allow.unwrap_or_default();
+        config.data_path = section.data_path.unwrap_or_default();
         config.busy_poll_us = section.busy_poll_us.unwrap_or(0);
         config.memory_max = section.memory_max;
         config.cdr.clone_from(&section.cdr);
@@ -411,6 +415,7 @@ impl TurnConfig {
             hairpin: Some(self.hairpin == Hairpin::Allowed),
             icmp_indications: Some(self.icmp_indications.into()),
             dscp_allow: Some(self.dscp_allow),
+            data_path: Some(self.data_path),
             relay_low_ports: section.relay_low_ports,
             busy_poll_us: Some(self.busy_poll_us),
             memory_max: self.memory_max,

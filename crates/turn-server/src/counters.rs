@@ -27,6 +27,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) refused: FaultCounts,
     /// Datagrams whose socket was closed before they were sent.
     pub(crate) orphaned: u64,
+    /// Payloads that the kernel relayed without a socket: to peers, and to clients.
+    pub(crate) kernel_relayed: [u64; 2],
     /// Received datagrams longer than any buffer.
     pub(crate) truncated: u64,
     /// Payloads whose hop limit was used up.
@@ -156,6 +158,7 @@ impl Totals {
         sum.sent_relayed += other.sent_relayed;
         sum.refused.merge(&other.refused);
         sum.orphaned += other.orphaned;
+        (0..2).for_each(|way| sum.kernel_relayed[way] += other.kernel_relayed[way]);
         sum.truncated += other.truncated;
         sum.hop_limit += other.hop_limit;
         sum.gso_batches_rejected += other.gso_batches_rejected;
@@ -202,6 +205,12 @@ impl Totals {
         self.counts.gso_batches_rejected
     }
 
+    /// Returns the payloads that the kernel relayed without a socket: to peers, and to clients.
+    #[must_use]
+    pub(crate) const fn kernel_relayed(&self) -> [u64; 2] {
+        self.counts.kernel_relayed
+    }
+
     /// Returns how often the relay pool found no free port.
     #[must_use]
     pub const fn no_free_port(&self) -> u64 {
@@ -227,10 +236,12 @@ impl Totals {
     pub fn accounting(&self) -> tt_status::accounting::Accounting {
         let counts = &self.counts;
         let count = |name, count| tt_status::accounting::Count { name, count };
+        let kernel_relayed = counts.kernel_relayed.iter().sum::<u64>();
         let outcomes = vec![
             count("replied", counts.sent - counts.sent_relayed),
             count("relayed", counts.sent_relayed),
             count("hairpinned", counts.engine.hairpinned),
+            count("relayed_by_kernel", kernel_relayed),
         ];
         let mut drops: Vec<_> =
             DropReason::ALL.iter().map(|reason| count(reason.name(), counts.engine.dropped(*reason))).collect();
@@ -244,7 +255,7 @@ impl Totals {
         drops.push(count("worker_panicked", counts.panic_lost));
         drops.extend(IoFault::ALL.map(|fault| count(send_name(fault), counts.refused.of(fault))));
         // A payload from one of our relayed addresses to another is received a second time without a system call.
-        let input = counts.received + counts.relays.late + counts.engine.hairpinned;
+        let input = counts.received + counts.relays.late + counts.engine.hairpinned + kernel_relayed;
         tt_status::accounting::Accounting::new("datagrams", input, outcomes, drops)
     }
 

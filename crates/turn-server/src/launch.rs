@@ -13,6 +13,7 @@ use crate::blueprint::{Blueprint, WorkerIo, host};
 use crate::commands::{COMMANDS_MAX, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::event_log;
+use crate::kernel_path::KernelPath;
 use crate::listeners::{Listeners, WorkerListeners, listens};
 use crate::memory;
 use crate::passed::PassedSockets;
@@ -47,6 +48,7 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
     let blueprint = Arc::new(Blueprint::new(config, (&listen, &streams), pool.clone())?);
+    let kernel_path = KernelPath::start(config, &listen, blueprint.epoch());
     let (event_log, log) = event_log::start(blueprint.realm_names())?;
     let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
         records::start(config.cdr.as_ref(), blueprint.realm_names())?;
@@ -69,12 +71,10 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     }
     let mut workers = Vec::with_capacity(config.workers);
     for (id, worker_io) in (0u16..).zip(worker_ios) {
-        workers.push(blueprint.worker(
-            WorkerId(id),
-            worker_io,
-            endpoints.clone(),
-            (event_log.clone(), record_sender.clone()),
-        )?);
+        let mut parts =
+            blueprint.worker(WorkerId(id), worker_io, endpoints.clone(), (event_log.clone(), record_sender.clone()))?;
+        parts.paths = kernel_path.as_ref().map(|path| path.worker(id)).transpose()?;
+        workers.push(parts);
     }
     let watch = |max| memory::watch(max, &blueprint.shared, &blueprint.stop);
     let (memory, memory_thread) = config.memory_bound().map(watch).transpose()?.unzip();
@@ -88,6 +88,7 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
         log_loss: event_log.loss(),
         records: record_counts,
         memory,
+        kernel_path: kernel_path.clone(),
     };
     let mut threads = Vec::with_capacity(config.workers);
     for (number, parts) in workers.into_iter().enumerate() {
@@ -101,6 +102,7 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     threads.push(log);
     threads.extend(record_thread);
     threads.extend(memory_thread);
+    threads.extend(kernel_path.map(|path| path.run(&blueprint.stop)).transpose()?);
     let handles: Arc<[WorkerHandle]> = handles.into();
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, Arc::clone(&handles))?;
     threads.push(follower);

@@ -38,6 +38,7 @@ mod config;
 mod counters;
 mod credentials;
 mod event_log;
+mod kernel_path;
 mod launch;
 mod listeners;
 mod memory;
@@ -66,9 +67,9 @@ pub use listeners::StreamAddr;
 pub use passed::PassedSockets;
 pub use running::{CredentialSink, Reloader, Running};
 pub use section::{
-    AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize,
-    PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, StreamLimits, StreamsSection,
-    TlsCipher, TlsVersion, TurnSection,
+    AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KernelMode, KeySources, MemoryBound,
+    MemorySize, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, StreamLimits,
+    StreamsSection, TlsCipher, TlsVersion, TurnSection,
 };
 pub use streams::CertificateFiles;
 

@@ -18,6 +18,7 @@ use crate::config::TurnConfig;
 use crate::counters::{self, Totals, WorkerStatus};
 use crate::credentials::ExternalCredentials;
 use crate::event_log::LogLoss;
+use crate::kernel_path::KernelPath;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
 use crate::operator::Orders;
@@ -48,6 +49,7 @@ pub(crate) struct StatusReader {
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
     pub(crate) memory: Option<MemoryReader>,
+    pub(crate) kernel_path: Option<Arc<KernelPath>>,
 }
 
 impl Running {
@@ -210,6 +212,7 @@ impl StatusReader {
             workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
             panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
+            kernel_path: self.kernel_path.as_ref().map(|path| path.status(totals.kernel_relayed())),
             events_lost: vec![
                 Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },

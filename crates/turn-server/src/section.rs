@@ -3,6 +3,7 @@
 mod balancer;
 mod database;
 mod dscp;
+mod kernel_mode;
 mod key_sources;
 mod memory_size;
 mod paths;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use balancer::Balancers;
 pub use database::DatabaseLogins;
 pub use dscp::DscpSet;
+pub use kernel_mode::KernelMode;
 pub use key_sources::KeySources;
 pub use memory_size::{MemoryBound, MemorySize};
 pub use peer_range::PeerRange;
@@ -116,6 +118,8 @@ pub struct TurnSection {
     pub icmp_indications: Option<IcmpIndications>,
     /// DSCP values that relayed datagrams may have.
     pub dscp_allow: Option<DscpSet>,
+    /// How the packets of bound channels travel.
+    pub data_path: Option<KernelMode>,
     /// Accept relay ports below 1024.
     pub relay_low_ports: bool,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.

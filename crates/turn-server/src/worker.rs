@@ -21,6 +21,7 @@ use tt_turn::{Counters, Server};
 use crate::commands::WorkerCommand;
 use crate::counters::{LostEvents, WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
+use crate::kernel_path::WorkerPaths;
 use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
 use crate::records::{Entry, RecordSender};
@@ -73,6 +74,8 @@ pub(crate) struct Parts {
     pub(crate) dscp_allow: DscpSet,
     /// Origin of the engines' clock, the same for all workers.
     pub(crate) epoch: Instant,
+    /// What the kernel relays for this worker.
+    pub(crate) paths: Option<WorkerPaths>,
 }
 
 /// A worker on its thread.
@@ -108,7 +111,10 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Creates a worker that continues the `counts` of the one before it.
-    pub(crate) fn new(parts: Parts, counts: WorkerCounters) -> Self {
+    pub(crate) fn new(mut parts: Parts, counts: WorkerCounters) -> Self {
+        if let Some(paths) = &mut parts.paths {
+            paths.offer(&mut parts.server);
+        }
         // The poller does not report datagrams that arrived before the sockets were added.
         let mut ready = ReadyQueue::default();
         (0..parts.listeners.len() as u64).for_each(|key| ready.push(Ready::first(key)));
@@ -156,6 +162,7 @@ impl Worker {
         }
         let now = self.now();
         self.parts.server.end_all(now, EndReason::Shutdown);
+        self.finish_paths(now);
         self.pass_all_events();
         self.publish_counts();
         self.parts.status.put_stages(&self.parts.sampler);
@@ -170,6 +177,7 @@ impl Worker {
         if catch_unwind(AssertUnwindSafe(|| server.end_all(now, EndReason::WorkerFailed))).is_err() {
             tracing::error!("the engine panicked again while its allocations were ended");
         }
+        self.finish_paths(now);
         self.pass_all_events();
         self.publish_counts();
         (self.parts, self.counts)
@@ -215,6 +223,24 @@ impl Worker {
         }
     }
 
+    /// Closes the paths of ended allocations.
+    fn finish_paths(&mut self, now: Nanos) {
+        if let Parts { paths: Some(paths), server, .. } = &mut self.parts {
+            paths.finish(now, server);
+        }
+    }
+
+    /// Follows the engine's paths: what has ended is closed before a response says so, and before its relay is used again.
+    fn follow_paths(&mut self) {
+        if self.parts.paths.is_none() {
+            return;
+        }
+        let now = self.now();
+        if let Parts { paths: Some(paths), server, .. } = &mut self.parts {
+            paths.follow(now, server);
+        }
+    }
+
     fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.parts.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -225,6 +251,10 @@ impl Worker {
             let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.parts.server.set_wall_clock(now, Nanos(u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX)));
             self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
+            if let Parts { paths: Some(paths), server, .. } = &mut self.parts {
+                paths.count(server);
+                self.is_dirty = true;
+            }
         }
         while let Ok(command) = self.parts.commands.try_recv() {
             command.run(&mut self.parts.server, now);
@@ -234,6 +264,7 @@ impl Worker {
             self.parts.server.handle_timeout(now);
             self.is_dirty = true;
         }
+        self.follow_paths();
         let Parts { relays, streams, server, poller, .. } = &mut self.parts;
         relays.maintain_pool(now, server, poller, &mut self.inbox);
         for key in streams.run_timers(now, server) {
@@ -263,6 +294,7 @@ impl Worker {
                 self.parts.server.poll_timeout(),
                 self.parts.relays.next_wake(),
                 self.parts.streams.next_wake(),
+                self.parts.paths.as_ref().and_then(WorkerPaths::next_wake),
                 self.is_dirty.then_some(self.publish_at),
                 Some(self.wall_clock_at),
                 self.unsent.is_some().then(|| now.saturating_add(Nanos(RECORDS_RETRY.as_nanos() as u64))),
@@ -350,6 +382,7 @@ impl Worker {
     }
 
     fn publish_counts(&mut self) -> bool {
+        self.counts.kernel_relayed = self.parts.paths.as_ref().map_or([0; 2], WorkerPaths::relayed);
         self.counts.engine = self.before;
         add_engine(&mut self.counts.engine, self.parts.server.counters());
         let server = &self.parts.server;

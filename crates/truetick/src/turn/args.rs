@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use control::MetricsNames;
 use ipnet::IpNet;
 use turn_server::{
-    Balancers, DatabaseLogins, DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange,
-    RecordOutput, TlsCipher, TlsVersion, TurnSection,
+    Balancers, DatabaseLogins, DscpSet, IcmpIndications, KernelMode, MemoryBound, PasswordAlgorithms, PeerRange,
+    PortRange, RecordOutput, TlsCipher, TlsVersion, TurnSection,
 };
 
 /// Flags of `truetick turn`.
@@ -40,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "F", requires = "cert")]
     pub key: Vec<PathBuf>,
     /// Lowest version of TLS [default: 1.2]
-    #[arg(long, value_name = "V", value_parser = tls_versions())]
+    #[arg(long, value_name = "V", value_parser = named::<TlsVersion>(TlsVersion::NAMES))]
     pub tls_version_min: Option<TlsVersion>,
     /// Cipher suite of TLS 1.2, by OpenSSL's name; may repeat [default: those with forward secrecy and AEAD]
     #[arg(long, value_name = "NAME")]
@@ -80,7 +81,7 @@ pub struct Args {
     #[arg(long, value_name = "F")]
     pub database_password_file: Option<PathBuf>,
     /// Log in with users, secrets or both of --database [default: both]
-    #[arg(long, value_name = "W", value_parser = database_logins())]
+    #[arg(long, value_name = "W", value_parser = named::<DatabaseLogins>(DatabaseLogins::NAMES))]
     pub database_logins: Option<DatabaseLogins>,
     /// File with one or two nonce keys, 64 hexadecimal digits per line, readable by its owner only: new nonces use the
     /// first key, and nonces of the second are accepted. For several servers and for restarts [default: a random key]
@@ -96,7 +97,7 @@ pub struct Args {
     #[arg(long)]
     pub kick_removed_users: bool,
     /// Password algorithms for clients [default: md5-and-sha256]
-    #[arg(long, value_name = "A", value_parser = password_algorithms())]
+    #[arg(long, value_name = "A", value_parser = named::<PasswordAlgorithms>(PasswordAlgorithms::NAMES))]
     pub password_algorithms: Option<PasswordAlgorithms>,
     /// Peers to allow although they are denied by default: an address, CIDR or range A-B, with :PORT or :LOW-HIGH for
     /// single ports; may repeat
@@ -148,12 +149,19 @@ pub struct Args {
     pub no_hairpin: bool,
     /// Clients that get ICMP errors about their peers: those that have shown that they know RFC 8489 or RFC 8656 (auto),
     /// always or never [default: auto]
-    #[arg(long, value_name = "W", value_parser = icmp_indications())]
+    #[arg(long, value_name = "W", value_parser = named::<IcmpIndications>(IcmpIndications::NAMES))]
     pub icmp_indications: Option<IcmpIndications>,
     /// DSCP values (0 to 63) that relayed datagrams keep, as 0,10,46, all or none; others become 0 [default: those of
     /// RFC 8837, which WebRTC uses]
     #[arg(long, value_name = "LIST")]
     pub dscp_allow: Option<DscpSet>,
+    /// How the packets of bound channels travel: by sockets (off), or by an XDP program in the kernel where it can be
+    /// attached, which needs CAP_BPF and CAP_NET_ADMIN [default: off]
+    ///
+    /// Auto attaches it in drivers that are known to do it well, native in every driver that takes it, also of veth
+    /// devices, and generic behind any driver. It relays past nftables, conntrack and tcpdump.
+    #[arg(long, value_name = "W", value_parser = named::<KernelMode>(KernelMode::NAMES))]
+    pub data_path: Option<KernelMode>,
     /// Busy-poll for the next datagram this long before blocking, microseconds [default: 0]
     ///
     /// Blocking costs a worker a wake-up, which delays the next datagram. Busy polling lowers latency and CPU time per
@@ -196,20 +204,12 @@ pub struct Only {
     pub print_config: bool,
 }
 
-fn icmp_indications() -> impl TypedValueParser<Value = IcmpIndications> {
-    PossibleValuesParser::new(IcmpIndications::NAMES).try_map(|name| name.parse())
-}
-
-fn tls_versions() -> impl TypedValueParser<Value = TlsVersion> {
-    PossibleValuesParser::new(TlsVersion::NAMES).try_map(|name| name.parse())
-}
-
-fn database_logins() -> impl TypedValueParser<Value = DatabaseLogins> {
-    PossibleValuesParser::new(DatabaseLogins::NAMES).try_map(|name| name.parse())
-}
-
-fn password_algorithms() -> impl TypedValueParser<Value = PasswordAlgorithms> {
-    PossibleValuesParser::new(PasswordAlgorithms::NAMES).try_map(|name| name.parse())
+/// Takes one of `names`.
+fn named<T>(names: impl Into<PossibleValuesParser>) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = String> + Clone + Send + Sync + 'static,
+{
+    names.into().try_map(|name| name.parse())
 }
 
 impl Args {
@@ -268,6 +268,7 @@ impl Args {
         overlay.value("icmp_indications", self.icmp_indications.as_ref(), |section| &mut section.icmp_indications);
         overlay.value("dscp_allow", self.dscp_allow.as_ref(), |section| &mut section.dscp_allow);
         overlay.switch("relay_low_ports", self.relay_low_ports, |section| section.relay_low_ports = true);
+        overlay.value("data_path", self.data_path.as_ref(), |section| &mut section.data_path);
         overlay.value("busy_poll_us", self.busy_poll_us.as_ref(), |section| &mut section.busy_poll_us);
         overlay.value("memory_max", self.memory_max.as_ref(), |section| &mut section.memory_max);
         overlay.value("cdr", self.cdr.as_ref(), |section| &mut section.cdr);

@@ -5,6 +5,7 @@ mod admin;
 mod bans;
 mod configuration;
 mod drain;
+mod kernel_path;
 mod logs;
 mod memory;
 pub(crate) mod namespaces;

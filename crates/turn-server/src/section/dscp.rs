@@ -26,6 +26,12 @@ impl DscpSet {
         Self(values.iter().fold(0, |set, value| set | 1 << value))
     }
 
+    /// Returns a bit for each value in the set, bit 0 for value 0.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Returns `traffic_class`, with DSCP 0 if its DSCP is not in the set. ECN, the last two bits, stays.
     #[inline]
     #[must_use]

@@ -46,6 +46,7 @@ impl Worker {
     }
 
     pub(super) fn flush(&mut self) {
+        self.follow_paths();
         let Parts { listeners, relays, .. } = &self.parts;
         let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
             Some(_) => relays.socket_of(key),

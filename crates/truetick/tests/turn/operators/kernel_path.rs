@@ -1,0 +1,235 @@
+//! The kernel path of the shipped program: client, server, router and peer in network namespaces.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testkit::turn_client::Client;
+use testkit::{Requirement, find_program, require};
+
+use super::namespaces::{Network, ip};
+use super::operated::{Operated, PATIENCE, wait};
+
+/// Packets whose checksums prove an interface.
+const PROOF: usize = 64;
+const CHANNEL: u16 = 0x4abc;
+const LEN: usize = 200;
+/// The places of the namespaces.
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+const ROUTER: usize = 2;
+const PEER: usize = 3;
+
+struct Scene {
+    network: Network,
+    server: Operated,
+    client: Client,
+    peer: UdpSocket,
+    relayed: SocketAddr,
+}
+
+/// The client is on the server's link, and the peer behind a router: both have another Ethernet address than the other.
+fn network(tx_checksums: &str) -> Result<Network, String> {
+    find_program("ethtool", "ethtool")?;
+    let network = Network::make(
+        &["c", "s", "r", "p"],
+        &[
+            "-n {s} link add c0 type veth peer name s0 netns {c}",
+            "-n {s} link add r0 type veth peer name s0 netns {r}",
+            "-n {r} link add p0 type veth peer name r0 netns {p}",
+            "-n {c} addr add 10.91.0.1/24 dev s0",
+            "-n {s} addr add 10.91.0.2/24 dev c0",
+            "-n {s} addr add 10.92.0.2/24 dev r0",
+            "-n {r} addr add 10.92.0.1/24 dev s0",
+            "-n {r} addr add 10.93.0.1/24 dev p0",
+            "-n {p} addr add 10.93.0.2/24 dev r0",
+            "-n {c} link set s0 up",
+            "-n {s} link set c0 up",
+            "-n {s} link set r0 up",
+            "-n {r} link set s0 up",
+            "-n {r} link set p0 up",
+            "-n {p} link set r0 up",
+            "-n {s} route add 10.93.0.0/24 via 10.92.0.1",
+            "-n {p} route add default via 10.93.0.1",
+            "netns exec {r} sysctl -q -w net.ipv4.ip_forward=1",
+        ],
+    )?;
+    // A veth device receives what a program sends only with NAPI, which it has with GRO.
+    for (place, device) in [(CLIENT, "s0"), (ROUTER, "s0"), (PEER, "r0")] {
+        let name = &network.names[place];
+        ip(&format!("netns exec {name} ethtool -K {device} gro on tx {tx_checksums}"))?;
+    }
+    Ok(network)
+}
+
+impl Scene {
+    /// `None`: namespaces, or programs in the kernel, are not permitted here.
+    fn require(data_path: &str, tx_checksums: &str) -> Option<Self> {
+        let network = require(Requirement::NetNamespace, network(tx_checksums))?;
+        let keys = format!(
+            "relay_ip = [\"10.92.0.2\"]\nallow_peer = [\"10.0.0.0/8\"]\nno_tcp = true\ndata_path = \"{data_path}\"\n\
+             cdr = \"{{folder}}/records\""
+        );
+        let server = network.on(SERVER, || Operated::start_on("10.91.0.2:3478", &keys));
+        let refused = server.log().lines().find(|line| line.contains("CAP_BPF")).map(str::to_owned);
+        require(Requirement::Privilege, refused.map_or(Ok(()), Err))?;
+        let mut client =
+            network.on(CLIENT, || Client::on("10.91.0.1".parse().unwrap(), server.listen, "ann", "ann-secret"));
+        let peer = network.on(PEER, || UdpSocket::bind("10.93.0.2:0").unwrap());
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        let relayed = client.allocate().unwrap();
+        assert_eq!(client.bind_channel(CHANNEL, peer.local_addr().unwrap()), 0);
+        Some(Self { network, server, client, peer, relayed })
+    }
+
+    fn to_peer(&mut self) {
+        self.client.send_channel(CHANNEL, &[7; LEN]);
+        let mut received = [0; 2 * LEN];
+        let (length, from) = self.peer.recv_from(&mut received).expect("at the peer");
+        assert_eq!((&received[..length], from), (&[7; LEN][..], self.relayed));
+    }
+
+    fn to_client(&mut self) {
+        self.peer.send_to(&[9; LEN], self.relayed).unwrap();
+        assert_eq!(self.client.receive_channel(), (CHANNEL, vec![9; LEN]));
+    }
+
+    /// Relays both ways until the kernel does it; returns how many payloads that took, each way.
+    fn prove(&mut self) -> u64 {
+        let mut relayed = 0;
+        wait("the kernel relays both ways", || {
+            (0..PROOF).for_each(|_| {
+                self.to_peer();
+                self.to_client();
+            });
+            relayed += PROOF as u64;
+            let status = self.status();
+            status["to_peers"].as_u64() > Some(0) && status["to_clients"].as_u64() > Some(0)
+        });
+        relayed
+    }
+
+    fn status(&self) -> Value {
+        self.ask("/api/v1/turn/kernel-path")
+    }
+
+    fn ask(&self, path: &str) -> Value {
+        self.network.on(SERVER, || self.server.ask("GET", path, None)).json()
+    }
+
+    fn metric(&self, series: &str) -> u64 {
+        let metrics = self.network.on(SERVER, || self.server.ask("GET", "/metrics", None)).body;
+        let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{series} in {metrics}")).parse().unwrap()
+    }
+}
+
+/// Both directions, with every payload counted once in the record of the allocation.
+#[test]
+fn the_kernel_relays_and_every_payload_is_counted_once() {
+    let Some(mut scene) = Scene::require("native", "off") else { return };
+    let mut sent = scene.prove();
+    for _ in 0..500 {
+        scene.to_peer();
+        scene.to_client();
+        sent += 1;
+    }
+    wait("the kernel's share", || {
+        let [to_peers, to_clients] =
+            ["to_peers", "to_clients"].map(|way| format!("truetick_turn_path_packets_total{{direction=\"{way}\"}}"));
+        scene.metric(&to_peers) >= 500 && scene.metric(&to_clients) >= 500
+    });
+    assert_eq!((scene.metric("truetick_turn_paths"), scene.metric("truetick_turn_path_write_failed_total")), (1, 0));
+    // Close comes before the response: what is sent behind it goes nowhere.
+    assert_eq!(scene.client.refresh(0), 0);
+    assert_eq!(scene.metric("truetick_turn_paths"), 0);
+    scene.client.send_channel(CHANNEL, &[7; LEN]);
+    scene.peer.send_to(&[9; LEN], scene.relayed).unwrap();
+    // What was relayed would be there before the response.
+    let _ = scene.client.binding();
+    assert!(scene.client.is_silent());
+    let records = scene.server.folder().join("records");
+    let end = || -> Option<Value> {
+        let text = std::fs::read_to_string(&records).ok()?;
+        let line = text.lines().find(|line| line.contains("packets_to_peers"))?;
+        serde_json::from_str(line).ok()
+    };
+    wait("the record of the end", || end().is_some());
+    let end = end().unwrap();
+    for (packets, bytes) in [("packets_to_peers", "bytes_to_peers"), ("packets_to_client", "bytes_to_client")] {
+        assert_eq!((end[packets].as_u64(), end[bytes].as_u64()), (Some(sent), Some(sent * LEN as u64)), "{end}");
+    }
+    let ledger = scene.ask("/api/v1/turn/drops");
+    assert_eq!(ledger["in"], Value::from(ledger["out"].as_u64().unwrap() + ledger["dropped"].as_u64().unwrap()));
+}
+
+#[test]
+fn a_reload_that_denies_the_peer_cuts_the_kernel_off() {
+    let Some(mut scene) = Scene::require("native", "off") else { return };
+    scene.prove();
+    scene.server.edit(|text| text.replace("no_tcp = true", "no_tcp = true\ndeny_peer = [\"10.93.0.0/24\"]"));
+    let line = scene.server.reload();
+    assert!(line.contains("INFO"), "{line}");
+    wait("the path is closed", || scene.metric("truetick_turn_paths") == 0);
+    scene.client.send_channel(CHANNEL, &[7; LEN]);
+    scene.peer.send_to(&[9; LEN], scene.relayed).unwrap();
+    assert_eq!(scene.client.bind_channel(CHANNEL, scene.peer.local_addr().unwrap()), 403);
+    assert!(scene.client.is_silent());
+    scene.peer.set_nonblocking(true).unwrap();
+    assert!(scene.peer.recv(&mut [0; LEN]).is_err(), "nothing came through");
+}
+
+/// The program ends with the process, also by SIGKILL.
+#[test]
+fn a_killed_server_relays_nothing() {
+    let Some(mut scene) = Scene::require("native", "off") else { return };
+    scene.prove();
+    let Scene { network, server, mut client, peer, relayed } = scene;
+    server.signal(Signal::SIGKILL);
+    drop(server);
+    client.send_channel(CHANNEL, &[7; LEN]);
+    peer.send_to(&[9; LEN], relayed).unwrap();
+    let attached = network.on(SERVER, || Command::new("ip").args(["link", "show", "dev", "c0"]).output().unwrap());
+    let text = String::from_utf8(attached.stdout).unwrap();
+    assert!(!text.contains("xdp"), "{text}");
+    // An ICMP error is all that may come back.
+    for socket in [&peer, &client.socket] {
+        socket.set_nonblocking(true).unwrap();
+        assert!(socket.recv(&mut [0; LEN]).is_err());
+    }
+}
+
+/// Senders on the same machine leave checksums to their devices, and a relayed packet would have a wrong one.
+#[test]
+fn partial_checksums_leave_the_relaying_to_the_sockets() {
+    let Some(mut scene) = Scene::require("native", "on") else { return };
+    for _ in 0..2 * PROOF {
+        scene.to_peer();
+        scene.to_client();
+    }
+    wait("an interface without proof", || {
+        let status = scene.status();
+        let mut interfaces = status["interfaces"].as_array().into_iter().flatten();
+        interfaces.any(|interface| interface["proof"] == "unproven")
+    });
+    scene.server.wait_log("ethtool -K IFACE tx off", 1);
+    for _ in 0..PROOF {
+        scene.to_peer();
+        scene.to_client();
+    }
+    assert_eq!(scene.status()["to_clients"], 0);
+}
+
+/// `auto` leaves virtual devices alone.
+#[test]
+fn auto_attaches_to_no_virtual_device() {
+    let Some(mut scene) = Scene::require("auto", "off") else { return };
+    for _ in 0..2 * PROOF {
+        scene.to_peer();
+        scene.to_client();
+    }
+    assert_eq!(scene.status()["open"], Value::Null);
+    let log = scene.server.log();
+    assert!(log.contains("the sockets relay") && log.contains("--data-path native"), "{log}");
+}

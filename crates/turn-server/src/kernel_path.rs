@@ -1,0 +1,291 @@
+//! The kernel path: an XDP program relays the packets of bound channels where it can.
+//!
+//! The engine opens, extends and closes paths ([`tt_turn::Server::poll_path`]), each worker writes its own into the
+//! kernel's tables ([`WorkerPaths`]), and one thread follows routes and neighbours and keeps the program alive: without
+//! its heartbeat the program hands every packet up. On any failure the sockets relay, and one line says why.
+
+mod hops;
+mod interfaces;
+mod worker;
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::time::{ClockId, clock_gettime};
+use tt_model::Nanos;
+use tt_path::{Capacity, HopEvent, Mode, NextHops, PathError, Paths, PortKind, Proof, Reason, Tally};
+use tt_status::accounting::Count;
+use tt_status::turn::PathInterface;
+
+use crate::config::TurnConfig;
+use crate::section::KernelMode;
+use interfaces::Found;
+pub(crate) use worker::WorkerPaths;
+
+/// Interval of the heartbeat, without which the program relays nothing after two seconds.
+const BEAT_EVERY_MS: u16 = 100;
+/// Drivers whose own XDP mode is used by `auto`.
+const DRIVERS: [&str; 9] = ["bnxt_en", "i40e", "ice", "igb", "igc", "ixgbe", "mlx5_core", "sfc", "virtio_net"];
+
+/// The loaded program, for all workers and the thread that follows the network.
+pub(crate) struct KernelPath {
+    paths: Paths,
+    attached: Vec<(Found, Mode)>,
+    hops: Mutex<NextHops>,
+    /// Rises when a path may have another way than before.
+    generation: AtomicU64,
+    /// CLOCK_MONOTONIC at the origin of the engines' clock.
+    origin: Nanos,
+    epoch: u32,
+    /// Paths in the kernel's tables.
+    open: AtomicI64,
+    write_failed: AtomicU64,
+}
+
+impl KernelPath {
+    /// Loads the program and attaches it to the interfaces with addresses of the server. `None` if the sockets relay; a
+    /// line of the log says why.
+    pub(crate) fn start(config: &TurnConfig, listen: &[SocketAddr], epoch: Instant) -> Option<Arc<Self>> {
+        if config.data_path == KernelMode::Off {
+            return None;
+        }
+        match Self::load(config, listen, epoch) {
+            Ok(path) => {
+                for (Found { interface, driver }, mode) in &path.attached {
+                    let driver = driver.as_deref().unwrap_or("none");
+                    tracing::info!(interface = interface.name, driver, ?mode, "the kernel relays bound channels");
+                }
+                Some(Arc::new(path))
+            }
+            Err(error) => {
+                tracing::warn!(error = format!("{error:#}"), "data_path: the sockets relay");
+                None
+            }
+        }
+    }
+
+    fn load(config: &TurnConfig, listen: &[SocketAddr], epoch: Instant) -> anyhow::Result<Self> {
+        let relays = config.relay_ips.iter().map(|relay| relay.bound);
+        let ips: Vec<IpAddr> = listen.iter().map(SocketAddr::ip).chain(relays).collect();
+        let found = interfaces::carrying(&ips).context("cannot read the interfaces")?;
+        anyhow::ensure!(!found.is_empty(), "no Ethernet interface has an address of this server");
+        let workers = u32::try_from(config.workers).unwrap_or(u32::MAX);
+        let mut paths = Paths::load(Capacity { paths: workers.saturating_mul(2 * worker::PATHS_MAX), meters: 0 })?;
+        let mut attached = Vec::new();
+        for found in found {
+            match attach(&mut paths, config.data_path, &found) {
+                Ok(mode) => attached.push((found, mode)),
+                Err(reason) => {
+                    tracing::info!(interface = found.interface.name, reason = format!("{reason:#}"), "not attached");
+                }
+            }
+        }
+        anyhow::ensure!(!attached.is_empty(), "the program is attached to no interface");
+        let indices: Vec<u32> = attached.iter().map(|(found, _)| found.interface.index).collect();
+        let mut hops = NextHops::open(paths.writer()?)?;
+        indices.into_iter().for_each(|index| hops.attach(index));
+        let origin = monotonic_now().saturating_sub(Nanos(epoch.elapsed().as_nanos() as u64));
+        let path = Self {
+            paths,
+            attached,
+            hops: Mutex::new(hops),
+            generation: AtomicU64::new(1),
+            origin,
+            epoch: 1,
+            open: AtomicI64::new(0),
+            write_failed: AtomicU64::new(0),
+        };
+        let board = path.paths.board();
+        listen.iter().for_each(|listen| board.set_port(listen.port(), PortKind::Listener));
+        board.set_dscp(config.dscp_allow.bits());
+        board.set_epoch(path.epoch);
+        board.beat(monotonic_now());
+        board.switch(true);
+        Ok(path)
+    }
+
+    /// Returns the paths of a worker.
+    ///
+    /// # Errors
+    /// The descriptors of the tables cannot be copied.
+    pub(crate) fn worker(self: &Arc<Self>, number: u16) -> anyhow::Result<WorkerPaths> {
+        let writer = self.paths.writer().context("turn: cannot write the kernel's paths")?;
+        Ok(WorkerPaths::new(Arc::clone(self), writer, number))
+    }
+
+    /// Starts the thread that keeps the program alive until the stop flag is set.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn run(self: &Arc<Self>, stop: &Arc<AtomicBool>) -> anyhow::Result<JoinHandle<()>> {
+        let (path, stop) = (Arc::clone(self), Arc::clone(stop));
+        let notifications = path.hops().as_fd().try_clone_to_owned().context("turn: cannot follow routes")?;
+        let run = move || {
+            let mut proofs = vec![Proof::Proving; path.attached.len()];
+            let (mut events, mut has_failed) = (Vec::new(), false);
+            while !stop.load(Ordering::Relaxed) {
+                let mut polled = [PollFd::new(notifications.as_fd(), PollFlags::POLLIN)];
+                // An interrupted wait is a short one.
+                let _ = poll(&mut polled, BEAT_EVERY_MS);
+                let now = monotonic_now();
+                path.paths.board().beat(now);
+                let processed = path.hops().process(now.saturating_sub(path.origin), &mut events);
+                if let Err(error) = processed
+                    && !std::mem::replace(&mut has_failed, true)
+                {
+                    tracing::warn!(%error, "data_path: next hops are not followed as they should be");
+                }
+                if events.drain(..).any(|event| changes_ways(&event)) {
+                    path.generation.fetch_add(1, Ordering::Release);
+                }
+                path.watch_proofs(&mut proofs);
+            }
+            path.paths.board().switch(false);
+        };
+        let named = std::thread::Builder::new().name("turn-paths".to_owned());
+        named.spawn(run).context("turn: cannot start a thread")
+    }
+
+    /// Logs an interface whose proof is complete or has failed.
+    fn watch_proofs(&self, known: &mut [Proof]) {
+        for (known, (Found { interface, .. }, _)) in known.iter_mut().zip(&self.attached) {
+            let state = self.paths.board().proof(interface.index);
+            if *known == state.proof {
+                continue;
+            }
+            *known = state.proof;
+            let (name, checked, bad) = (&interface.name, state.checked, state.bad);
+            match state.proof {
+                Proof::Proven => tracing::info!(interface = name, checked, "the kernel relays: checksums are complete"),
+                Proof::Unproven => tracing::warn!(
+                    interface = name,
+                    bad,
+                    "the sockets relay: packets arrive without complete checksums; on the sender's side: ethtool -K IFACE tx off"
+                ),
+                Proof::Off | Proof::Proving => {}
+            }
+        }
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Returns the engines' time as CLOCK_MONOTONIC.
+    const fn monotonic(&self, time: Nanos) -> Nanos {
+        self.origin.saturating_add(time)
+    }
+
+    fn tally(&self, index: u32) -> Tally {
+        self.paths.board().tally(index).unwrap_or_default()
+    }
+
+    fn mark_port(&self, port: u16, kind: PortKind) {
+        self.paths.board().set_port(port, kind);
+    }
+
+    fn count_open(&self, change: i64) {
+        self.open.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Returns the status; `to_peers` and `to_clients` are the payloads that the workers have counted.
+    pub(crate) fn status(&self, [to_peers, to_clients]: [u64; 2]) -> tt_status::turn::KernelPath {
+        let interfaces = self.attached.iter().map(|(Found { interface, driver }, mode)| {
+            let proof = self.paths.board().proof(interface.index);
+            PathInterface {
+                name: interface.name.clone(),
+                driver: driver.clone(),
+                mode: match mode {
+                    Mode::Native => "native",
+                    Mode::Generic => "generic",
+                },
+                proof: match proof.proof {
+                    Proof::Off => "off",
+                    Proof::Proving => "proving",
+                    Proof::Proven => "proven",
+                    Proof::Unproven => "unproven",
+                },
+                checked: proof.checked,
+                bad: proof.bad,
+            }
+        });
+        let passed = self.paths.reasons().map_or_else(
+            |_| Vec::new(),
+            |counts| {
+                let passed = Reason::ALL.into_iter().filter(|reason| *reason != Reason::Relayed);
+                passed.map(|reason| Count { name: reason.label(), count: counts.of(reason) }).collect()
+            },
+        );
+        tt_status::turn::KernelPath {
+            to_peers,
+            to_clients,
+            passed,
+            open: u64::try_from(self.open.load(Ordering::Relaxed)).unwrap_or(0),
+            write_failed: self.write_failed.load(Ordering::Relaxed),
+            interfaces: interfaces.collect(),
+        }
+    }
+
+    /// Counts a failed write, and logs the first one.
+    fn write_failed(&self, error: &PathError) {
+        if self.write_failed.fetch_add(1, Ordering::Relaxed) == 0 {
+            tracing::error!(%error, "cannot write the kernel's paths; the sockets relay");
+        }
+    }
+
+    fn hops(&self) -> std::sync::MutexGuard<'_, NextHops> {
+        self.hops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for KernelPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelPath").field("attached", &self.attached).finish_non_exhaustive()
+    }
+}
+
+/// Attaches the program as `data_path` says.
+///
+/// # Errors
+/// Why not.
+fn attach(paths: &mut Paths, data_path: KernelMode, found: &Found) -> anyhow::Result<Mode> {
+    let mode = match data_path {
+        KernelMode::Generic => Mode::Generic,
+        KernelMode::Native => Mode::Native,
+        KernelMode::Auto | KernelMode::Off => match found.driver.as_deref() {
+            None => anyhow::bail!("a virtual device; --data-path native would attach"),
+            Some(driver) if DRIVERS.contains(&driver) => Mode::Native,
+            Some(driver) => {
+                anyhow::bail!("the driver {driver} is not known to do it well; --data-path native would attach")
+            }
+        },
+    };
+    paths.attach(&found.interface, mode)?;
+    Ok(mode)
+}
+
+/// Returns whether a path may have another way than before, or its first one.
+fn changes_ways(event: &HopEvent) -> bool {
+    match event {
+        HopEvent::RouteChanged { .. } => true,
+        // An invalid hop sends packets up, and its paths stay.
+        HopEvent::HopChanged(hop) => hop.state.is_ok(),
+    }
+}
+
+/// Returns CLOCK_MONOTONIC, which the program compares with: that of [`Instant`].
+fn monotonic_now() -> Nanos {
+    // This clock always exists.
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+    Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
