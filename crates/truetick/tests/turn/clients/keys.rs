@@ -199,6 +199,11 @@ fn keys_of_coturns_file_serve_whom_they_serve_in_coturn() {
     assert_eq!(theirs, [yes, yes, yes, yes, no, no, no, yes]);
 
     fs::write(&file, format!("{text}prometheus\nprometheus-address=127.0.0.1\nprometheus-port=0\n")).unwrap();
+    let mut refused = Command::new(program());
+    refused.args(["turn", "--password-algorithms", "sha256", "--check-config", "--coturn"]).arg(&file);
+    let reason = "--password-algorithms must be md5 with user ann: the key of this user is MD5";
+    let reported = String::from_utf8(refused.output().unwrap().stderr).unwrap();
+    assert!(reported.contains(reason), "{reported}");
     let link = folder.path().join("turnserver");
     symlink(program(), &link).unwrap();
     let mut command = Command::new(link);
