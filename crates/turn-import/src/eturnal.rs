@@ -171,6 +171,10 @@ impl Reader<'_> {
                     let reason = "a name with a colon cannot be in a user file";
                     self.row(&option, (*line, password), Outcome::Refused, "", reason);
                 }
+                Some(text) if text.starts_with("0x") => {
+                    let reason = "a user file takes a password that begins with 0x for a key: change the password";
+                    self.row(&option, (*line, password), Outcome::Refused, "", reason);
+                }
                 Some(text) => {
                     self.import.users.push(Zeroizing::new(format!("{name}:{text}")));
                     self.row(&option, (*line, password), Outcome::Same, "user_file", "");

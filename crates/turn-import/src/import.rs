@@ -94,7 +94,7 @@ pub struct Row {
 /// Files for the credentials of an [`Import`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialFiles {
-    /// File for one `NAME:PASSWORD` per line.
+    /// File for one `NAME:PASSWORD` or `NAME:0xKEY` per line.
     pub users: PathBuf,
     /// File for one secret per line.
     pub secrets: PathBuf,
@@ -107,7 +107,7 @@ pub struct CredentialFiles {
 pub struct Import {
     /// One row for each option and each default that differs.
     pub rows: Vec<Row>,
-    /// Users as `NAME:PASSWORD`.
+    /// Users as `NAME:PASSWORD` or `NAME:0xKEY`.
     pub users: Vec<Zeroizing<String>>,
     /// Secrets of time-limited credentials.
     pub secrets: Vec<Zeroizing<String>>,

@@ -128,7 +128,7 @@ fn refuses_what_would_change_who_can_log_in() {
         ("user=a:b\nmongo-userdb=x", "mongo-userdb"),
         ("user=a:b\nredis-userdb=ip=a\nuserdb=/x", "redis-userdb"),
         ("user=a:b\noauth", "oauth"),
-        ("user=a:0x11223344556677889900aabbccddeeff", "user"),
+        ("user=a:0x11223344556677889900aabbccddeeff", "realm"),
         ("user=a:b\nCA-file=ca.pem", "CA-file"),
         ("user=a:b\nno-udp-relay", "no-udp-relay"),
         ("static-auth-secret=a\nrest-api-separator=-", "rest-api-separator"),
@@ -139,6 +139,47 @@ fn refuses_what_would_change_who_can_log_in() {
     }
     assert!(refused("use-auth-secret\nstatic-auth-secret=a\nuserdb=/var/tmp/turn.db").is_empty());
     assert!(refused("stun-only\nlt-cred-mech").is_empty());
+}
+
+/// As Debian's coturn 4.6.1 reads them.
+#[test]
+fn a_key_has_32_digits_and_makes_md5_the_only_algorithm() {
+    let key = "11223344556677889900aabbccddeeFF";
+    let of = |user: &str| import(&format!("lt-cred-mech\nrealm=example.org\nuser=bob:two\nuser={user}\n"));
+    for (user, expected) in [
+        (format!("ann:0x{key}"), format!("ann:0x{key}")),
+        (format!("ann: 0x{key}"), format!("ann:0x{key}")),
+        (format!("ann:0x{key}0"), format!("ann:0x{key}")),
+        (format!("ann:0x{key}\u{e9}:zz"), format!("ann:0x{key}")),
+    ] {
+        let import = of(&user);
+        let users: Vec<&str> = import.users.iter().map(|user| user.as_str()).collect();
+        assert_eq!((users, outcome(&import, "user")), (vec!["bob:two", &expected], vec![Outcome::Same; 2]), "{user}");
+        assert_eq!(turn(&import)["password_algorithms"].as_str(), Some("md5"), "{user}");
+        let refused = import.rows_of(Outcome::Refused).count();
+        assert!(refused == 0 && !format!("{:?}", import.rows).contains("1122"), "{:?}", import.rows);
+    }
+    for digits in [&key[1..], &key[..18], "", &key.replace('c', "g"), &key.replace("9900", "99\u{e9}")] {
+        let import = of(&format!("ann:0x{digits}"));
+        assert_eq!(
+            (import.users.len(), outcome(&import, "user")),
+            (1, vec![Outcome::Same, Outcome::Ignored]),
+            "{digits}"
+        );
+        assert!(!turn(&import).contains_key("password_algorithms"), "{digits}");
+        assert!(!format!("{:?}", import.rows).contains("1122"), "{:?}", import.rows);
+    }
+    let import = of(&format!("ann:0X{key}"));
+    assert_eq!((import.users[1].as_str(), turn(&import).get("password_algorithms")), (&*format!("ann:0X{key}"), None));
+}
+
+#[test]
+fn a_key_without_a_realm_is_refused() {
+    let text = "user=ann:0x11223344556677889900aabbccddeeff\nuser=bob:0x00000000000000000000000000000000\n";
+    let rows = refused(text);
+    assert_eq!((rows.len(), rows[0].option.as_str(), rows[0].place.as_str()), (1, "realm", "default"), "{rows:?}");
+    assert!(refused(&format!("realm=example.org\n{text}")).is_empty());
+    assert!(refused("user=ann:one\n").is_empty());
 }
 
 #[test]

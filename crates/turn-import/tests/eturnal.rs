@@ -122,6 +122,15 @@ fn texts_that_truetick_does_not_take_are_refused_and_not_written() {
 }
 
 #[test]
+fn a_password_that_a_user_file_would_take_for_a_key_is_refused() {
+    let import = import("eturnal:\n  credentials:\n    ann: 0xhush\n    bob: \"0X11\"\n");
+    let users: Vec<&str> = import.users.iter().map(|user| user.as_str()).collect();
+    let refused: Vec<&str> = import.rows_of(Outcome::Refused).map(|row| row.option.as_str()).collect();
+    assert_eq!((users, refused), (vec!["bob:0X11"], vec!["credentials.ann"]));
+    assert!(!format!("{:?}", import.rows).contains("hush"));
+}
+
+#[test]
 fn defaults_are_those_of_eturnal() {
     let import = import("eturnal:\n  secret: a\n");
     let document: toml::Table = import.to_toml(None).parse().unwrap();

@@ -243,6 +243,7 @@ impl TurnConfig {
         }
         config.read_credentials(section)?;
         config.read_realms(section)?;
+        config.set_password_algorithms(section)?;
         if section.strict_expiry {
             config.expiry_check = ExpiryCheck::EveryRequest;
         }

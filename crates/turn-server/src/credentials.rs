@@ -1,6 +1,7 @@
 //! Users, shared secrets and nonce keys, from the configuration and from files.
 
 mod external;
+mod password;
 mod users;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use tt_os::secret_file;
 use zeroize::Zeroizing;
 
 pub use external::{ExternalCredentials, ExternalLimits, ExternalUsers, KeyedUsers};
+pub use password::Password;
 pub use users::Users;
 
 /// RFC 8489 section 14.3: USERNAME has fewer than 509 bytes.
@@ -26,8 +28,8 @@ pub(crate) const MASK: &str = "<masked>";
 pub struct User {
     /// The name as in USERNAME, prepared with OpaqueString of RFC 8265.
     pub name: String,
-    /// The password, prepared with OpaqueString.
-    pub password: Zeroizing<String>,
+    /// The password or key.
+    pub password: Password,
 }
 
 /// A secret of time-limited credentials (TURN REST API). `Debug` does not show it.
@@ -47,20 +49,20 @@ impl fmt::Debug for AuthSecret {
 }
 
 impl User {
-    /// Parses `NAME:PASSWORD` and prepares both with OpaqueString of RFC 8265, as clients do (RFC 8489 section 14.3).
+    /// Parses `NAME:PASSWORD` and prepares both with OpaqueString of RFC 8265, as clients do (RFC 8489 section 14.3); or
+    /// `NAME:0x` and the 32 hexadecimal digits of a key.
     ///
     /// # Errors
-    /// No colon, an empty part, a character that OpaqueString disallows, or a name of more than 508 bytes. The error does
-    /// not contain the password.
+    /// No colon, an empty part, a character that OpaqueString disallows, a name of more than 508 bytes, or other digits
+    /// after `0x`. The error does not contain the password.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let Some((name, password)) = text.split_once(':') else { bail!("a user must be NAME:PASSWORD") };
         ensure!(!name.is_empty() && !password.is_empty(), "name and password of a user must not be empty");
         ensure!(password != MASK, "user {name}: the password is masked; insert the real one, or use a file");
-        let disallowed = "a character that RFC 8265 (OpaqueString) disallows";
-        let name = opaque_string(name).with_context(|| format!("the name of a user contains {disallowed}"))?;
+        let name = opaque_string(name)
+            .context("the name of a user contains a character that RFC 8265 (OpaqueString) disallows")?;
         ensure!(name.len() <= NAME_LEN_MAX, "the name of a user must have at most {NAME_LEN_MAX} bytes");
-        let password =
-            opaque_string(password).with_context(|| format!("user {}: the password contains {disallowed}", *name))?;
+        let password = Password::parse(&name, password)?;
         Ok(Self { name: name.to_string(), password })
     }
 }
@@ -71,7 +73,7 @@ pub(crate) fn opaque_string(text: &str) -> Option<Zeroizing<String>> {
     OpaqueString::enforce(text).ok().map(|prepared| Zeroizing::new(prepared.into_owned()))
 }
 
-/// Adds the users of a file with one `NAME:PASSWORD` per line to `users`. Empty lines and lines that start with `#` are skipped.
+/// Adds the users of a file with one `NAME:PASSWORD` or `NAME:0xKEY` per line to `users`. Empty lines and lines that start with `#` are skipped.
 ///
 /// # Errors
 /// The file cannot be read, has permissions for others than its owner, or has an invalid line; the error names it.
@@ -118,7 +120,7 @@ pub(crate) fn nonce_keys_in(path: &Path) -> anyhow::Result<NonceKeys> {
     let text = secret_file::read(path)?;
     let mut keys = Vec::new();
     for (number, line) in secret_file::lines(&text) {
-        let key = nonce_key(line).map(Zeroizing::new);
+        let key = hex(line.trim()).map(Zeroizing::new);
         keys.push(key.with_context(|| format!("{}, line {number}: not 64 hexadecimal digits", path.display()))?);
     }
     let mut keys = keys.into_iter();
@@ -128,17 +130,18 @@ pub(crate) fn nonce_keys_in(path: &Path) -> anyhow::Result<NonceKeys> {
     }
 }
 
-fn nonce_key(line: &str) -> Option<[u8; 32]> {
-    let digits = line.trim().as_bytes();
-    let mut key = [0; 32];
-    if digits.len() != 2 * key.len() {
+/// Returns the `N` bytes of twice as many hexadecimal digits.
+fn hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let digits = digits.as_bytes();
+    let mut bytes = [0; N];
+    if digits.len() != 2 * N {
         return None;
     }
-    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
         let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
         *byte = (high? << 4 | low?) as u8;
     }
-    Some(key)
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -148,6 +151,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    fn text(password: &str) -> Password {
+        Password::Text(Zeroizing::new(password.to_owned()))
+    }
 
     fn file_of(text: &str, mode: u32) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -159,7 +166,7 @@ mod tests {
     #[test]
     fn a_password_may_hold_colons_and_spaces() {
         let user = User::parse("ann:a: b").unwrap();
-        assert_eq!((user.name.as_str(), user.password.as_str()), ("ann", "a: b"));
+        assert_eq!((user.name.as_str(), user.password), ("ann", text("a: b")));
     }
 
     #[test]
@@ -185,11 +192,11 @@ mod tests {
             "\u{30DE}\u{30C8}\u{30EA}\u{30C3}\u{30AF}\u{30B9}",
         ] {
             let user = User::parse(&format!("{same}:{same}")).unwrap();
-            assert_eq!((&*user.name, user.password.as_str()), (same, same));
+            assert_eq!((&*user.name, user.password), (same, text(same)));
         }
         for (written, prepared) in [("foo\u{1680}bar", "foo bar"), ("e\u{301}te\u{301}", "\u{E9}t\u{E9}")] {
             let user = User::parse(&format!("{written}:{written}")).unwrap();
-            assert_eq!((&*user.name, user.password.as_str()), (prepared, prepared));
+            assert_eq!((&*user.name, user.password), (prepared, text(prepared)));
         }
         assert!(opaque_string("").is_none() && opaque_string("my cat is a \tby").is_none());
     }
@@ -202,13 +209,22 @@ mod tests {
 
     #[test]
     fn files_skip_comments_and_name_the_wrong_line() {
-        let file = file_of("# users\n\nann:one\r\nbob:two\n", 0o600);
+        let lines = ["ann:one", "bob:0x00112233445566778899aabbccddeeff", "cid:two"];
+        let [ann, bob, cid] = lines;
+        let file = file_of(&format!("# users\n\n{ann}\r\n{bob}\r\n{cid}\n"), 0o600);
         let mut users = Users::default();
         read_users(file.path(), &mut users).unwrap();
-        assert_eq!(users.iter().collect::<Vec<_>>(), [("ann", "one"), ("bob", "two")]);
-        let file = file_of("ann:one\nbob\n", 0o400);
-        let message = format!("{:#}", read_users(file.path(), &mut users).unwrap_err());
-        assert!(message.ends_with(", line 2: a user must be NAME:PASSWORD"), "{message}");
+        assert_eq!(users, lines.map(|line| User::parse(line).unwrap()).to_vec().into());
+        for (file, expected) in [
+            ("ann:one\nbob\n", ", line 2: a user must be NAME:PASSWORD"),
+            (
+                "ann:one\nbob:two\ncid:0x77\n",
+                ", line 3: user cid: a password that begins with 0x is a key and must have",
+            ),
+        ] {
+            let message = format!("{:#}", read_users(file_of(file, 0o400).path(), &mut users).unwrap_err());
+            assert!(message.contains(expected) && !message.contains("0x77"), "{message}");
+        }
     }
 
     #[test]

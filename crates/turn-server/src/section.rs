@@ -66,9 +66,9 @@ pub struct TurnSection {
     pub relay_ports: Option<PortRange>,
     /// Realm of the long-term credentials. RFC 8489 section 9.2.
     pub realm: Option<String>,
-    /// Users as `NAME:PASSWORD`, for tests.
+    /// Users as `NAME:PASSWORD` or `NAME:0xKEY`, for tests.
     pub user: Vec<String>,
-    /// Files with one `NAME:PASSWORD` per line.
+    /// Files with one `NAME:PASSWORD` or `NAME:0xKEY` per line.
     pub user_file: Vec<PathBuf>,
     /// Files with one secret of time-limited credentials per line.
     pub auth_secret_file: Vec<PathBuf>,

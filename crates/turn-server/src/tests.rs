@@ -113,6 +113,37 @@ fn only_the_whole_name_and_the_whole_password_are_accepted() {
     running.stop();
 }
 
+/// The key is what coturn's `turnadmin -k -u ann -r truetick -p secret` prints.
+#[test]
+fn a_key_serves_its_user_before_and_after_a_reload() {
+    let with = |text: &str| {
+        let mut config = TurnConfig::on("127.0.0.1:0".parse().unwrap());
+        config.workers = 1;
+        config.users = ["bob:other", text].map(|text| User::parse(text).unwrap()).to_vec().into();
+        config.set_password_algorithms(&TurnSection::default()).unwrap();
+        config
+    };
+    let key = "ann:0x7a6d2237e63cae3ac3d61e9088aaba8f";
+    let running = start(&with(key)).unwrap();
+    let server = running.listen()[0];
+    let allocate = |name: &str, password: &str| Client::new(server, name, password).allocate().err();
+    let both = || (allocate("ann", "secret"), allocate("bob", "other"));
+    assert_eq!(both(), (None, None));
+    for wrong in partial("secret").iter().map(String::as_str).chain(["7a6d2237e63cae3ac3d61e9088aaba8f", &key[4..]]) {
+        assert_eq!(allocate("ann", wrong), Some(401), "password {wrong}");
+    }
+    for digit in 6..key.len() {
+        let other = if key.as_bytes()[digit] == b'0' { "1" } else { "0" };
+        let mut wrong = key.to_owned();
+        wrong.replace_range(digit..=digit, other);
+        running.reload(with(&wrong)).unwrap();
+        wait("a wrong key", || both() == (Some(401), None));
+        running.reload(with(if digit % 2 == 0 { "ann:secret" } else { key })).unwrap();
+        wait("the password or key", || both() == (None, None));
+    }
+    running.stop();
+}
+
 /// Returns every proper prefix and suffix of `text` that is not empty, and `text` with each byte changed and one added.
 fn partial(text: &str) -> Vec<String> {
     let lengths = 1..text.len();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use risk_gate::LimitsFile;
 use tt_model::{InstrumentId, Qty};
-use turn_server::User;
+use turn_server::{Password, User};
 
 use crate::choices::Choices;
 
@@ -32,13 +32,29 @@ fn user(text: &str) {
         let expected = text.split_once(':').filter(|(name, password)| {
             !name.is_empty() && name.len() <= NAME_LEN_MAX && !password.is_empty() && *password != "<masked>"
         });
-        let read = parsed.as_ref().ok().map(|user| (user.name.as_str(), user.password.as_str()));
+        let expected = expected.and_then(|(name, password)| Some((name, password_or_key(password)?)));
+        let read = parsed.as_ref().ok().map(|user| (user.name.as_str(), written(&user.password)));
         assert_eq!(read, expected, "{text}");
     }
     if let Ok(user) = parsed {
-        assert!(!user.name.is_empty() && user.name.len() <= NAME_LEN_MAX && !user.password.is_empty());
-        let again = User::parse(&format!("{}:{}", user.name, user.password.as_str()));
+        let password = written(&user.password);
+        assert!(!user.name.is_empty() && user.name.len() <= NAME_LEN_MAX && !password.is_empty());
+        let again = User::parse(&format!("{}:{password}", user.name));
         assert!(again.is_ok_and(|again| again == user), "{text}");
+    }
+}
+
+/// What begins with `0x` is a key of 32 hexadecimal digits, in either case, or an error.
+fn password_or_key(text: &str) -> Option<String> {
+    let Some(digits) = text.strip_prefix("0x") else { return Some(text.to_owned()) };
+    let is_key = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_key.then(|| text.to_lowercase())
+}
+
+fn written(password: &Password) -> String {
+    match password {
+        Password::Text(text) => text.to_string(),
+        Password::Md5Key(key) => key.iter().fold("0x".to_owned(), |digits, byte| format!("{digits}{byte:02x}")),
     }
 }
 

@@ -12,7 +12,7 @@ use tt_os::shutdown::Shutdown;
 use tt_status::market::MarketStatus;
 use tt_status::risk::RiskStatus;
 use turn_check::Login;
-use turn_server::{TurnConfig, User};
+use turn_server::TurnConfig;
 
 use super::credential::Credential;
 use super::strategy::{Flags, Starter};
@@ -60,8 +60,7 @@ impl Demonstrated {
 
     /// Address of the TURN server, and who may use it.
     pub(crate) fn turn(&self) -> (SocketAddr, Login) {
-        let User { name, password } = self.credential.user();
-        (self.turn.listen()[0], Login { name, password })
+        (self.turn.listen()[0], self.credential.0.clone())
     }
 
     /// Injects a fault into the next update of a venue's symbol.

@@ -67,7 +67,7 @@ pub struct Args {
     /// A user, for tests only: other users of this machine can read it; may repeat
     #[arg(long, value_name = "NAME:PASSWORD")]
     pub user: Vec<String>,
-    /// File with one NAME:PASSWORD per line, readable by its owner only; may repeat
+    /// File with one NAME:PASSWORD or NAME:0xKEY per line, readable by its owner only; may repeat
     #[arg(long, value_name = "F")]
     pub user_file: Vec<PathBuf>,
     /// File with one secret of time-limited credentials per line, readable by its owner only; may repeat

@@ -76,6 +76,7 @@ impl Loaded {
                 turn.users.push(User::parse(user).context("turn: user")?);
             }
             turn.auth_secrets.extend(import.secrets.iter().cloned().map(AuthSecret));
+            turn.set_password_algorithms(section)?;
         }
         Ok(turn)
     }

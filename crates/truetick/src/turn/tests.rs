@@ -78,6 +78,14 @@ fn what_makes_no_sense_is_refused_in_one_line() {
             "--database sqlite:x --password-algorithms sha256",
             "--password-algorithms must be md5 with --database: the keys of its users are MD5",
         ),
+        (
+            "--user bob:0x00112233445566778899aabbccddeeff --password-algorithms md5-and-sha256",
+            "--password-algorithms must be md5 with user bob: the key of this user is MD5",
+        ),
+        (
+            "--user bob:0x00112233445566778899aabbccddee",
+            "--user: user bob: a password that begins with 0x is a key and must have 32 hexadecimal digits",
+        ),
         ("--database-logins users", "--database-logins is for a database, and there is none"),
         ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
         ("--lifetime-s 59", "--lifetime-s 59 is not from 60 to 86400"),

@@ -6,6 +6,7 @@ mod aioice;
 mod chromium;
 mod coturn_files;
 mod databases;
+mod keys;
 mod pion;
 mod turn_client_proto;
 mod uclient;

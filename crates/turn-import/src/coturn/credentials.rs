@@ -8,6 +8,11 @@ use crate::import::{Outcome, REALM, is_realm};
 
 /// Databases that truetick reads.
 const DATABASES: [&str; 5] = ["userdb", "db", "psql-userdb", "sql-userdb", "redis-userdb"];
+/// The digits of a key; coturn ignores further ones.
+const KEY_DIGITS: usize = 32;
+const NO_KEY: &str = "no key: 0x begins one, and 32 hexadecimal digits must follow; no client can log in as this user in \
+                      coturn, either";
+const KEY_REALM: &str = "a key belongs to one realm, which is the domain name of the host in coturn: set `realm`";
 const STUN_ONLY: &str = "stun-only is set: no user can log in";
 
 impl Reader<'_> {
@@ -106,14 +111,7 @@ impl Reader<'_> {
             let user = self.settings[index].value.clone().unwrap_or_default();
             match user.split_once(':') {
                 Some((name, password)) if !name.is_empty() && !password.trim_start().is_empty() => {
-                    let password = password.trim_start();
-                    if password.starts_with("0x") {
-                        let reason = "not yet: a key in place of the password; this user could not log in";
-                        self.row(index, Outcome::Refused, "", reason);
-                    } else {
-                        self.import.users.push(Zeroizing::new(format!("{name}:{password}")));
-                        self.row(index, Outcome::Same, "user_file", "");
-                    }
+                    self.user(index, name, password.trim_start());
                 }
                 Some(_) | None => self.row(index, Outcome::Ignored, "", "not NAME:PASSWORD; coturn ignores it, too"),
             }
@@ -129,6 +127,21 @@ impl Reader<'_> {
         };
         self.rows_of("lt-cred-mech", outcome, "user_file, database", reason);
         self.rows_of("use-auth-secret", Outcome::Same, "", "off, as by default");
+    }
+
+    fn user(&mut self, index: usize, name: &str, password: &str) {
+        let Some(digits) = password.strip_prefix("0x") else {
+            self.import.users.push(Zeroizing::new(format!("{name}:{password}")));
+            return self.row(index, Outcome::Same, "user_file", "");
+        };
+        let key = digits.get(..KEY_DIGITS).filter(|key| key.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let Some(key) = key else { return self.row(index, Outcome::Ignored, "", NO_KEY) };
+        self.import.users.push(Zeroizing::new(format!("{name}:0x{key}")));
+        self.document.turn("password_algorithms", "md5");
+        self.row(index, Outcome::Same, "user_file, password_algorithms", "MD5 only, as in coturn: the key is MD5");
+        for row in self.defaults.iter_mut().filter(|row| row.option == "realm") {
+            (row.outcome, row.reason) = (Outcome::Refused, KEY_REALM.to_owned());
+        }
     }
 
     /// Maps the database. coturn logs in users or secrets, never both.

@@ -12,7 +12,6 @@ use crate::credentials::Users;
 use crate::listeners::StreamAddr;
 
 use super::Blueprint;
-use super::reload::passwords;
 
 /// The users of each realm after the default one, by its index, and its name.
 pub(super) struct RealmUsers(Vec<(String, Users)>);
@@ -28,7 +27,7 @@ impl RealmUsers {
     pub(super) fn parts(&self, seeds: (&Shared, &[u8; 32])) -> impl Iterator<Item = UserPart> {
         self.0.iter().enumerate().flat_map(move |(index, (name, users))| {
             let realm = (RealmId::further(index), name.as_str());
-            (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, passwords(users), seeds))
+            (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, users.iter(), seeds))
         })
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use tt_net::stream::TlsIdentity;
 use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
-use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
+use tt_turn::credential::{Secrets, USER_PARTS, UserPart};
 use tt_turn::policy::PeerPolicy;
 use tt_turn::relay::OWN_IPS_MAX;
 use tt_turn::shared::{Pools, Shared};
@@ -81,7 +81,7 @@ impl InForce {
         let further = RealmUsers::take(&mut config);
         let (mut in_force, decoy_seed) = (Self::without_users(config, nonce_key)?, random()?);
         for number in 0..USER_PARTS {
-            let part = UserPart::new(number, passwords(&users), &in_force.config.realm, (shared, &decoy_seed));
+            let part = UserPart::new(number, users.iter(), &in_force.config.realm, (shared, &decoy_seed));
             in_force.secrets.replace_users(&part);
         }
         for part in further.parts((shared, &decoy_seed)) {
@@ -94,11 +94,6 @@ impl InForce {
     fn secrets(&self) -> anyhow::Result<Secrets> {
         Ok(self.secrets.with_seed(random()?))
     }
-}
-
-/// Returns the name and the password of each user.
-pub(super) fn passwords(users: &Users) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
-    users.iter().map(|(name, password)| (name.as_bytes(), UserSecret::Password(password.as_bytes())))
 }
 
 impl Blueprint {
@@ -164,7 +159,7 @@ impl Blueprint {
         let (origins, shared) = (&*origins, &self.shared);
         let realm = prepared.next.config.realm.clone();
         let part = |number| {
-            let all = passwords(&users).chain(origins.external_users());
+            let all = users.iter().chain(origins.external_users());
             UserPart::new(number, all, &realm, (shared, &decoy_seed))
         };
         let parts = (0..USER_PARTS).map(part).chain(further.parts((shared, &decoy_seed)));

@@ -62,7 +62,7 @@ impl ExternalLimits {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeyedUsers {
     /// All names, one after the other.
-    names: String,
+    names: Vec<u8>,
     /// The end of each name, and the key.
     users: Vec<(usize, [u8; 16])>,
 }
@@ -70,6 +70,10 @@ pub struct KeyedUsers {
 impl KeyedUsers {
     /// Adds a user. `name` is as in USERNAME.
     pub fn push(&mut self, name: &str, key: &Zeroizing<[u8; 16]>) {
+        self.push_bytes(name.as_bytes(), key);
+    }
+
+    fn push_bytes(&mut self, name: &[u8], key: &Zeroizing<[u8; 16]>) {
         if self.users.len() == self.users.capacity() {
             // The former block would keep the keys.
             let mut larger = Vec::with_capacity((2 * self.users.len()).max(16));
@@ -77,7 +81,7 @@ impl KeyedUsers {
             self.users.zeroize();
             self.users = larger;
         }
-        self.names.push_str(name);
+        self.names.extend_from_slice(name);
         self.users.push((self.names.len(), **key));
     }
 
@@ -93,12 +97,15 @@ impl KeyedUsers {
         self.users.is_empty()
     }
 
-    /// Returns the keys of users with passwords.
+    /// Returns the keys of `users`.
     pub(crate) fn of(users: &Users, realm: &str) -> Self {
         let mut keyed = Self::default();
-        for (name, password) in users.iter() {
-            let key = md5_key(name.as_bytes(), realm.as_bytes(), password.as_bytes());
-            keyed.push(name, &Zeroizing::new(key));
+        for (name, secret) in users.iter() {
+            let key = Zeroizing::new(match secret {
+                UserSecret::Password(password) => md5_key(name, realm.as_bytes(), password),
+                UserSecret::Md5Key(key) => *key,
+            });
+            keyed.push_bytes(name, &key);
         }
         keyed
     }
@@ -106,9 +113,7 @@ impl KeyedUsers {
     /// Returns the name and the key of each user.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
         let starts = std::iter::once(0).chain(self.users.iter().map(|(end, _)| *end));
-        starts
-            .zip(&self.users)
-            .map(|(start, (end, key))| (&self.names.as_bytes()[start..*end], UserSecret::Md5Key(key)))
+        starts.zip(&self.users).map(|(start, (end, key))| (&self.names[start..*end], UserSecret::Md5Key(key)))
     }
 
     /// Returns a digest of the users in each part, whatever their order.
@@ -156,11 +161,16 @@ mod tests {
     /// The example of coturn's schema.userdb.redis.
     #[test]
     fn the_key_of_a_password_is_the_one_of_coturns_schema() {
-        let users = Users::from(vec![User::parse("ann:x").unwrap(), User::parse("gorst:hero").unwrap()]);
-        let keyed = KeyedUsers::of(&users, "north.gov");
-        let (name, UserSecret::Md5Key(key)) = keyed.iter().nth(1).unwrap() else { panic!("no key") };
-        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!((name, digits.as_str(), keyed.len()), (&b"gorst"[..], "7da2270ccfa49786e0115366d3a3d14d", 2));
+        let key = "7da2270ccfa49786e0115366d3a3d14d";
+        let with_key = format!("gorst:0x{key}");
+        let users: Vec<_> = ["ann:x", "gorst:hero", &with_key].map(|text| User::parse(text).unwrap()).into();
+        let keyed = KeyedUsers::of(&users.into(), "north.gov");
+        assert_eq!(keyed.len(), 3);
+        for (name, secret) in keyed.iter().skip(1) {
+            let UserSecret::Md5Key(bytes) = secret else { panic!("no key") };
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!((name, digits.as_str()), (&b"gorst"[..], key));
+        }
         assert!(!format!("{keyed:?}").contains("gorst"));
     }
 

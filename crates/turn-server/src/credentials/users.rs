@@ -2,28 +2,38 @@
 
 use std::fmt;
 
+use tt_turn::credential::UserSecret;
 use zeroize::Zeroizing;
 
 use super::User;
 
-/// Users with long-term credentials, in order. Their names and passwords are one block of memory, which is wiped when
-/// it is dropped. `Debug` shows neither.
+/// Kinds of secrets in the block of memory.
+const PASSWORD: u8 = 0;
+const MD5_KEY: u8 = 1;
+
+/// Users with long-term credentials, in order. Their names, passwords and keys are one block of memory, which is wiped
+/// when it is dropped. `Debug` shows none of them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Users {
-    /// Each name followed by its password.
-    text: Zeroizing<String>,
-    /// The end of each name and of its password.
+    /// Each name, followed by the kind of its secret and the secret.
+    bytes: Zeroizing<Vec<u8>>,
+    /// The end of each name and of its secret.
     ends: Vec<[usize; 2]>,
 }
 
 impl Users {
     /// Adds a user.
     pub fn push(&mut self, user: User) {
-        self.reserve(user.name.len() + user.password.len());
-        self.text.push_str(&user.name);
-        let name_end = self.text.len();
-        self.text.push_str(&user.password);
-        self.ends.push([name_end, self.text.len()]);
+        let (kind, secret) = match user.password.as_secret() {
+            UserSecret::Password(text) => (PASSWORD, text),
+            UserSecret::Md5Key(key) => (MD5_KEY, &key[..]),
+        };
+        self.reserve(user.name.len() + 1 + secret.len());
+        self.bytes.extend_from_slice(user.name.as_bytes());
+        let name_end = self.bytes.len();
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(secret);
+        self.ends.push([name_end, self.bytes.len()]);
     }
 
     /// Returns the number of users.
@@ -38,21 +48,23 @@ impl Users {
         self.ends.is_empty()
     }
 
-    /// Returns the name and the password of each user.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+    /// Returns the name and the secret of each user.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|[_, end]| *end));
-        starts
-            .zip(&self.ends)
-            .map(|(start, [name_end, end])| (&self.text[start..*name_end], &self.text[*name_end..*end]))
+        starts.zip(&self.ends).map(|(start, [name_end, end])| {
+            let secret = &self.bytes[name_end + 1..*end];
+            let key = secret.first_chunk().filter(|_| self.bytes[*name_end] == MD5_KEY);
+            (&self.bytes[start..*name_end], key.map_or(UserSecret::Password(secret), UserSecret::Md5Key))
+        })
     }
 
-    /// Makes room for `bytes` of names and passwords. Wipes the former block, which a `String` would not do.
+    /// Makes room for `bytes` of names and secrets. Wipes the former block, which a `Vec` would not do.
     pub(crate) fn reserve(&mut self, bytes: usize) {
-        if self.text.capacity() - self.text.len() < bytes {
-            let mut larger =
-                Zeroizing::new(String::with_capacity((self.text.len() + bytes).max(2 * self.text.capacity())));
-            larger.push_str(&self.text);
-            self.text = larger;
+        let (len, capacity) = (self.bytes.len(), self.bytes.capacity());
+        if capacity - len < bytes {
+            let mut larger = Zeroizing::new(Vec::with_capacity((len + bytes).max(2 * capacity)));
+            larger.extend_from_slice(&self.bytes);
+            self.bytes = larger;
         }
     }
 }
@@ -73,18 +85,38 @@ impl fmt::Debug for Users {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Password;
     use super::*;
 
     #[test]
-    fn users_keep_their_order_names_and_passwords() {
+    fn users_keep_their_order_names_passwords_and_keys() {
         let mut users = Users::default();
         assert!(users.is_empty() && users.iter().next().is_none());
-        let pairs = [("ann", "one"), ("b\u{e9}r\u{e9}nice", "tw\u{f6}:words"), ("ann", "three")];
-        for (name, password) in pairs {
-            users.push(User { name: name.into(), password: Zeroizing::new(password.into()) });
+        let keys = [[0x11; 16], *b"sixteen letters!"];
+        let text = |text: &str| Password::Text(Zeroizing::new(text.into()));
+        let [first_key, second_key] = keys.map(|key| Password::Md5Key(Zeroizing::new(key)));
+        for (name, password) in [
+            ("ann", text("one")),
+            ("b\u{e9}r\u{e9}nice", first_key),
+            ("ann", text("tw\u{f6}:words")),
+            ("cid", second_key),
+            ("dan", text("sixteen letters!")),
+        ] {
+            users.push(User { name: name.into(), password });
         }
-        assert_eq!(users.iter().collect::<Vec<_>>(), pairs);
-        assert_eq!((users.len(), users.is_empty()), (3, false));
+        let all: Vec<_> = users.iter().map(|(name, secret)| (str::from_utf8(name).unwrap(), secret)).collect();
+        let [
+            ("ann", UserSecret::Password(b"one")),
+            ("b\u{e9}r\u{e9}nice", UserSecret::Md5Key(one)),
+            ("ann", UserSecret::Password(words)),
+            ("cid", UserSecret::Md5Key(other)),
+            ("dan", UserSecret::Password(b"sixteen letters!")),
+        ] = all[..]
+        else {
+            panic!("{all:?}")
+        };
+        assert_eq!(([*one, *other], words), (keys, "tw\u{f6}:words".as_bytes()));
+        assert_eq!((users.len(), users.is_empty()), (5, false));
         assert!(!format!("{users:?}").contains("ann"));
         let copy = users.clone();
         users.reserve(1_000);

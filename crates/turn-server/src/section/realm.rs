@@ -17,9 +17,9 @@ pub struct RealmSection {
     pub listen: Vec<SocketAddr>,
     /// Values of ORIGIN (0x802F) that select it at the other addresses.
     pub origins: Vec<String>,
-    /// Users as `NAME:PASSWORD`, for tests.
+    /// Users as `NAME:PASSWORD` or `NAME:0xKEY`, for tests.
     pub user: Vec<String>,
-    /// Files with one `NAME:PASSWORD` per line.
+    /// Files with one `NAME:PASSWORD` or `NAME:0xKEY` per line.
     pub user_file: Vec<PathBuf>,
     /// Files with one secret of time-limited credentials per line.
     pub auth_secret_file: Vec<PathBuf>,

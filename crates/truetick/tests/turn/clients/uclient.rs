@@ -47,12 +47,12 @@ fn uclient(server: &Server, password: &str, mode: &[&str]) -> Output {
 }
 
 /// Skips the test without coturn's `program`.
-fn require_coturn(program: &str) -> Option<PathBuf> {
+pub(super) fn require_coturn(program: &str) -> Option<PathBuf> {
     require(Requirement::Program, find_program(program, "coturn"))
 }
 
 /// uclient's own report: as many received as sent, nothing lost, nothing dropped.
-fn is_whole(output: &Output, payloads: u32) {
+pub(super) fn is_whole(output: &Output, payloads: u32) {
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}");
     assert!(report.contains(&format!("tot_send_msgs={payloads}, tot_recv_msgs={payloads}")), "{report}");

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use socket2::{Domain, Socket, Type};
 use turn_server::{TurnConfig, User};
-use zeroize::Zeroizing;
 
 use super::{count, peer, probe, shown, start};
 use crate::certificates::Certificates;
@@ -94,7 +93,7 @@ fn reset(client: StreamClient<std::net::TcpStream>) {
 #[test]
 fn case_a54_a_reset_connection_gives_its_quota_back() {
     let mut config = TurnConfig::on("127.0.0.1:0".parse().unwrap());
-    config.users = vec![User { name: USER.into(), password: Zeroizing::new(PASSWORD.to_owned()) }].into();
+    config.users = vec![User::parse(&format!("{USER}:{PASSWORD}")).unwrap()].into();
     config.quotas.allocations_per_user = 3;
     config.workers = 4;
     let running = turn_server::start(&config).unwrap();

@@ -4,7 +4,6 @@ use std::io::Write;
 
 use rustls::version::{TLS12, TLS13};
 use turn_server::{CertificateFiles, TurnConfig, User};
-use zeroize::Zeroizing;
 
 use super::{count, probe, read_to_end, shown, start};
 use crate::certificates::Certificates;
@@ -166,7 +165,7 @@ fn a_renewed_certificate_is_for_new_handshakes_and_old_connections_live_on() {
     let certificates = Certificates::new();
     let mut config = TurnConfig::on("127.0.0.1:0".parse().unwrap());
     config.certificates = vec![CertificateFiles { cert: certificates.cert(), key: certificates.key() }];
-    config.users = vec![User { name: USER.into(), password: Zeroizing::new(PASSWORD.to_owned()) }].into();
+    config.users = vec![User::parse(&format!("{USER}:{PASSWORD}")).unwrap()].into();
     config.workers = 2;
     let running = turn_server::start(&config).unwrap();
     let addr = running.streams()[0].addr;
