@@ -55,7 +55,8 @@ pub use pairs::AddressPair;
 use pairs::{Certainty, Change, Pairs};
 pub use refusal::Refusal;
 use slots::Slots;
-use socket::{Arrival, Failure, Notifications};
+use socket::{Arrival, Notifications};
+pub(crate) use socket::{Failure, Questions};
 
 /// Time between two confirmations of a neighbour in use.
 const KEEP_ALIVE: Nanos = Nanos::from_millis(15_000);

@@ -9,7 +9,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{Uid, setresuid};
 use testkit::{Requirement, require};
 use tt_model::Nanos;
-use tt_path::{AddressPair, Capacity, Hop, HopEvent, NextHop, NextHops, PathError, Paths, Refusal};
+use tt_path::drivers::NativeUse;
+use tt_path::{AddressPair, Capacity, Hop, HopEvent, Interface, NextHop, NextHops, PathError, Paths, Refusal};
 
 use crate::in_kernel;
 use crate::namespaces::{self, CLIENT, Network, PATIENCE, PEER, Side, TOWARD_CLIENT, TOWARD_PEER, run};
@@ -498,6 +499,19 @@ fn neighbours_in_use_are_kept_alive() {
     scene.set_neighbour("10.92.0.1", "r13", PEER.1, "permanent");
     scene.process_at(Nanos(NOW.0 + 31 * Nanos::PER_SECOND));
     assert_eq!(state(&scene, "10.92.0.1"), "PERMANENT");
+}
+
+#[test]
+fn an_interface_is_described_with_its_driver() {
+    let Some(network) = require(Requirement::NetNamespace, Network::make()) else { return };
+    let [veth, loopback, missing] =
+        network.on(Side::Relay, || ["r13", "lo", "r99"].map(tt_path::drivers::Device::read));
+    let veth = veth.unwrap();
+    let interface = Interface { name: "r13".to_owned(), index: TOWARD_PEER.0, mac: TOWARD_PEER.1 };
+    assert_eq!((veth.interface, veth.driver.as_deref(), veth.mtu), (interface, Some("veth"), 1500));
+    assert_eq!(loopback.unwrap().native_use().native, NativeUse::Never);
+    let error = missing.unwrap_err();
+    assert!(error.to_string().contains("there is no interface r99"), "{error}");
 }
 
 /// The second part runs in a process that gives its privileges up for a time.
