@@ -12,9 +12,9 @@
 //! prefix and metric, because the kernel alternates between those of IPv6 (router advertisements of two routers).
 //!
 //! Notifications never carry facts. They say what to ask again, so that neither their order nor their loss (`ENOBUFS`:
-//! everything is asked again) matters. The kernel does not notify some changes: routes of IPv4 that go with an address or
-//! an interface, expired routes, redirects. For these, addresses and interfaces are followed too, and every pair is asked
-//! again each 15 s.
+//! everything is asked again) matters. The kernel does not notify some changes: routes of IPv4 that go with an interface or
+//! (older kernels) with an address, expired routes, redirects. For these, addresses and interfaces are followed too, and
+//! every pair is asked again each 15 s.
 //!
 //! # Uncertain means sockets
 //!
@@ -55,7 +55,8 @@ pub use pairs::AddressPair;
 use pairs::{Certainty, Change, Pairs};
 pub use refusal::Refusal;
 use slots::Slots;
-use socket::{Arrival, Failure, Notifications};
+use socket::{Arrival, Notifications};
+pub(crate) use socket::{Failure, Questions};
 
 /// Time between two confirmations of a neighbour in use.
 const KEEP_ALIVE: Nanos = Nanos::from_millis(15_000);
@@ -405,7 +406,7 @@ fn concerned(
         // Its routes have notifications.
         None
     } else if let RouteNetlinkMessage::DelAddress(address) = message {
-        // Routes that prefer the address go with it, without a notification.
+        // Routes that prefer the address go with it; older kernels do not notify that.
         let family = Family::from_code(address.header.family)?;
         kernel.forget_routes(family);
         Some(Change::Family(family))

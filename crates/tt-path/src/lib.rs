@@ -9,6 +9,7 @@
 //! - [`Paths`] loads the program and attaches it to interfaces. A program ends with the process: nothing is pinned.
 //! - [`Writer`] opens and closes paths and sets next hops: one per thread.
 //! - [`NextHops`] resolves next hops by rtnetlink, and keeps them true: one per process.
+//! - [`drivers`] describes interfaces, and says on which drivers `auto` uses native mode, and why.
 //! - [`Board`] is the memory that process and program share: ports, switch, heartbeat, meters, tallies, proofs.
 //!
 //! # Privileges
@@ -53,6 +54,7 @@
 mod board;
 mod btf;
 mod capacity;
+pub mod drivers;
 mod error;
 mod hops;
 mod layout;
