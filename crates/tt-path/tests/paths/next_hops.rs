@@ -21,7 +21,7 @@ const OTHER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 /// A time at which no neighbour has to be confirmed.
 const NOW: Nanos = Nanos::from_secs(100);
 
-/// Namespaces of [`Network`], and next hops in the relay's. Neighbours are set by hand, so that nothing depends on time.
+/// Namespaces of [`Network`], and next hops in the relay's. Neighbours are set by hand: nothing depends on time.
 struct Scene {
     network: Network,
     hops: NextHops,
