@@ -1,25 +1,25 @@
 //! Next hops of packets that the program relays, by rtnetlink.
 //!
-//! The program has no FIB lookup: `bpf_fib_lookup` answers only on a host that forwards, and costs more than the rest of
-//! the program. The process resolves next hops instead, and keeps the table `hops` true.
+//! The program has no FIB lookup: `bpf_fib_lookup` answers only on a host that forwards, and costs more than the rest
+//! of the program. The process resolves next hops instead, and keeps the table `hops` true.
 //!
 //! # The kernel decides
 //!
 //! For each pair of source and destination the kernel itself is asked (`RTM_GETROUTE`, as `ip route get DST from SRC`),
-//! not a copy of its tables: rules, prefixes, metrics, redirects and learned path MTUs are then exact. A second question
-//! (`RTM_F_FIB_MATCH`) asks for the route that matched, which shows several next hops and nexthop objects. Of the
-//! tables themselves only two facts are kept: whether the rules are the standard ones, and how many routes have the same
-//! prefix and metric, because the kernel alternates between those of IPv6 (router advertisements of two routers).
+//! not a copy of its tables: rules, prefixes, metrics, redirects and learned path MTUs are then exact. A second
+//! question (`RTM_F_FIB_MATCH`) asks for the route that matched, which shows several next hops and nexthop objects. Of
+//! the tables themselves only two facts are kept: whether the rules are the standard ones, and how many routes have the
+//! same prefix and metric, because the kernel alternates between those of IPv6 (router advertisements of two routers).
 //!
 //! Notifications never carry facts. They say what to ask again, so that neither their order nor their loss (`ENOBUFS`:
-//! everything is asked again) matters. The kernel does not notify some changes: routes of IPv4 that go with an interface or
-//! (older kernels) with an address, expired routes, redirects. For these, addresses and interfaces are followed too, and
-//! every pair is asked again each 15 s.
+//! everything is asked again) matters. The kernel does not notify some changes: routes of IPv4 that go with an
+//! interface or (older kernels) with an address, expired routes, redirects. For these, addresses and interfaces are
+//! followed too, and every pair is asked again each 15 s.
 //!
 //! # Uncertain means sockets
 //!
-//! Whatever is not certain is refused with a [`Refusal`]. A hop is invalid from the moment at which its neighbour fails,
-//! its link goes down, or a route of one of its pairs is in doubt, and packets go to the sockets meanwhile.
+//! Whatever is not certain is refused with a [`Refusal`]. A hop is invalid from the moment at which its neighbour
+//! fails, its link goes down, or a route of one of its pairs is in doubt, and packets go to the sockets meanwhile.
 //!
 //! # Neighbours
 //!
@@ -96,8 +96,10 @@ pub enum HopEvent {
 /// The next hops of all open paths, in the 256 slots of the table `hops`.
 ///
 /// It belongs to one thread, and no call waits. The thread polls the descriptor ([`AsFd`]) for reading until
-/// [`NextHops::deadline`], and then calls [`NextHops::process`]. The network namespace is that of the thread that called
-/// [`NextHops::open`].
+/// [`NextHops::deadline`], and then calls [`NextHops::process`]. `now` is any monotonic clock, the same in every call.
+/// The network namespace is that of the thread that called [`NextHops::open`].
+///
+/// A refused pair may be tried again at any time: when its path is extended, for example.
 ///
 /// ```no_run
 /// use tt_model::Nanos;
@@ -239,8 +241,8 @@ impl NextHops {
     /// One call asks about 4,096 pairs at most; [`NextHops::deadline`] is in the past while more wait.
     ///
     /// # Errors
-    /// The first of these, after everything else is done: `Netlink` if the kernel does not answer, or does not permit to
-    /// confirm neighbours (CAP_NET_ADMIN); `Map` if it denies access to the table.
+    /// The first of these, after everything else is done: `Netlink` if the kernel does not answer, or does not permit
+    /// to confirm neighbours (CAP_NET_ADMIN); `Map` if it denies access to the table.
     pub fn process(&mut self, now: Nanos, events: &mut Vec<HopEvent>) -> Result<(), PathError> {
         let followed = self.follow();
         let confirmed = if now >= self.keep_alive_at { self.keep_alive(now) } else { Ok(()) };

@@ -14,9 +14,10 @@
 //!
 //! # Privileges
 //!
-//! Loading and attaching need CAP_BPF and CAP_NET_ADMIN; either alone fails. After that, the process may drop both: maps
-//! stay accessible through their descriptors (Linux 5.19 and later; older kernels need CAP_BPF for [`Writer`]). The
-//! thread of [`NextHops`] should keep CAP_NET_ADMIN, by which it has neighbours confirmed. Without the privileges, [`Paths::load`] returns one line that names them, and the caller relays by sockets.
+//! Loading and attaching need CAP_BPF and CAP_NET_ADMIN; either alone fails. After that, the process may drop both:
+//! maps stay accessible through their descriptors (Linux 5.19 and later; older kernels need CAP_BPF for [`Writer`]).
+//! The thread of [`NextHops`] should keep CAP_NET_ADMIN, by which it has neighbours confirmed. Without the privileges,
+//! [`Paths::load`] returns one line that names them, and the caller relays by sockets.
 //!
 //! # Kernel
 //!
@@ -26,11 +27,12 @@
 //!
 //! # Next hops
 //!
-//! [`NextHops`] asks the kernel (`RTM_GETROUTE`) where packets of each pair of source and destination leave, and follows
-//! its notifications. The kernel's answer is exact where a copy of its tables would not be: rules, metrics, redirects,
-//! learned path MTUs. Whatever is not certain is refused by name ([`Refusal`]): policy rules, several next hops,
-//! interfaces without the program, unknown neighbours. A hop is invalid as soon as one of its facts is in doubt, and its
-//! packets go to the sockets. Policies of IPsec (`ip xfrm policy`) and firewall rules do not see relayed packets.
+//! [`NextHops`] asks the kernel (`RTM_GETROUTE`) where packets of each pair of source and destination leave, and
+//! follows its notifications. The kernel's answer is exact where a copy of its tables would not be: rules, metrics,
+//! redirects, learned path MTUs. Whatever is not certain is refused by name ([`Refusal`]): policy rules, several next
+//! hops, interfaces without the program, unknown neighbours. A hop is invalid as soon as one of its facts is in doubt,
+//! and its packets go to the sockets. Policies of IPsec (`ip xfrm policy`) and firewall rules do not see relayed
+//! packets.
 //!
 //! # Proof of an interface
 //!

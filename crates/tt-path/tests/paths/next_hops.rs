@@ -1,5 +1,6 @@
 //! Next hops in network namespaces: what the kernel says of routes, rules, neighbours and links.
 
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{Uid, setresuid};
 use testkit::{Requirement, require};
-use tt_model::Nanos;
+use tt_model::{Nanos, SplitMix64};
 use tt_path::drivers::NativeUse;
 use tt_path::{AddressPair, Capacity, Hop, HopEvent, Interface, NextHop, NextHops, PathError, Paths, Refusal};
 
@@ -20,12 +21,11 @@ const OTHER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 /// A time at which no neighbour has to be confirmed.
 const NOW: Nanos = Nanos::from_secs(100);
 
-/// Namespaces of [`Network`], and next hops in the relay's. Neighbours are set by hand, so that nothing depends on time.
+/// Namespaces of [`Network`], and next hops in the relay's. Neighbours are set by hand: nothing depends on time.
 struct Scene {
     network: Network,
     hops: NextHops,
-    /// Owns the table.
-    _paths: Paths,
+    paths: Paths,
 }
 
 impl Scene {
@@ -37,7 +37,7 @@ impl Scene {
         let mut hops = network.on(Side::Relay, || NextHops::open(writer).unwrap());
         hops.attach(TOWARD_CLIENT.0);
         hops.attach(TOWARD_PEER.0);
-        let mut scene = Self { network, hops, _paths: paths };
+        let mut scene = Self { network, hops, paths };
         scene.relay("link set lo up");
         for (address, interface, (_, mac)) in [
             ("10.91.0.1", "r11", CLIENT),
@@ -67,6 +67,15 @@ impl Scene {
     /// Runs `ip` in the relay's namespace.
     fn relay(&self, line: &str) {
         run("ip", &format!("-n {} {line}", self.network.0[Side::Relay as usize])).unwrap();
+    }
+
+    /// Runs many lines of `ip`; those that have no sense at the moment are ignored.
+    fn relay_batch(&self, lines: &str) {
+        let mut batch = Command::new("ip");
+        batch.args(["-n", &self.network.0[Side::Relay as usize], "-force", "-batch", "-"]);
+        let mut batch = batch.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        batch.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        batch.wait().unwrap();
     }
 
     fn set_neighbour(&self, address: &str, interface: &str, mac: [u8; 6], state: &str) {
@@ -544,6 +553,73 @@ fn without_cap_net_admin_a_stale_neighbour_is_left_to_the_sockets() {
     }
 }
 
+/// Random changes, a few at a time; after each group, what is kept is what a fresh instance finds out.
+#[test]
+fn after_random_changes_the_kept_hops_are_those_that_the_kernel_gives() {
+    const OPERATIONS: [&str; 24] = [
+        "route add 10.200.0.0/16 via 10.92.0.1",
+        "route del 10.200.0.0/16",
+        "route replace 10.200.0.0/16 via 10.91.0.1",
+        "route append 10.200.0.0/16 via 10.92.0.9",
+        "route add 10.200.1.0/24 via 10.92.0.1 mtu 1300",
+        "route del 10.200.1.0/24",
+        "route replace 10.200.0.0/16 nexthop via 10.92.0.1 nexthop via 10.91.0.1",
+        "route add blackhole 10.200.1.2",
+        "route del blackhole 10.200.1.2",
+        "route add 2001:db8:200::/48 via 2001:db8:92::1",
+        "route del 2001:db8:200::/48",
+        "route append 2001:db8:200::/48 dev r11",
+        "route replace 2001:db8:200::/48 via 2001:db8:91::1",
+        "rule add from 10.92.0.2 lookup 100 pref 50",
+        "rule del from 10.92.0.2 pref 50",
+        "rule add from 2001:db8:92::2 lookup 100 pref 50",
+        "rule del from 2001:db8:92::2 pref 50",
+        "neigh replace 10.92.0.1 dev r13 lladdr 02:00:00:00:00:77 nud permanent",
+        "neigh replace 10.92.0.1 dev r13 lladdr 02:00:00:00:00:14 nud permanent",
+        "neigh del 10.92.0.1 dev r13",
+        "neigh replace 2001:db8:92::1 dev r13 lladdr 02:00:00:00:00:14 nud permanent",
+        "neigh del 2001:db8:92::1 dev r13",
+        "link set r13 mtu 1400",
+        "link set r13 mtu 1500",
+    ];
+    let Some(mut scene) = Scene::require() else { return };
+    let pairs = FAMILIES.map(|[source, gateway, _, remote, _]| [pair(source, gateway), pair(source, remote)]);
+    let pairs = pairs.as_flattened();
+    let mut acquired = vec![None; pairs.len()];
+    let mut random = SplitMix64::new(5);
+    let (mut valid, mut invalid, mut refused, mut changed) = (0, 0, 0, 0);
+    for _ in 0..300 {
+        let lines: String = (0..=random.index(3)).map(|_| format!("{}\n", OPERATIONS[random.index(24)])).collect();
+        scene.relay_batch(&lines);
+        for event in scene.process() {
+            let HopEvent::RouteChanged { pair, .. } = event else { continue };
+            changed += 1;
+            scene.hops.release(pair, NOW);
+            acquired[pairs.iter().position(|other| *other == pair).unwrap()] = None;
+        }
+        let writer = scene.paths.writer().unwrap();
+        let mut fresh = scene.network.on(Side::Relay, || NextHops::open(writer).unwrap());
+        [TOWARD_CLIENT, TOWARD_PEER].iter().for_each(|(index, _)| fresh.attach(*index));
+        // A hop that was invalid because of another pair is valid again.
+        scene.process();
+        for (pair, acquired) in pairs.iter().zip(&mut acquired) {
+            let expected = fresh.resolve(*pair);
+            if acquired.is_none() {
+                *acquired = scene.hops.acquire(*pair, NOW).ok();
+            }
+            match acquired {
+                Some(Hop { slot, .. }) => assert_eq!(scene.hops.hop(*slot).state, expected, "{pair:?} after {lines}"),
+                None => assert!(expected.is_err(), "{pair:?} after {lines}: {expected:?}"),
+            }
+            valid += usize::from(expected.is_ok());
+            invalid += usize::from(acquired.is_some() && expected.is_err());
+            refused += usize::from(acquired.is_none());
+        }
+    }
+    let counts = [valid, invalid, refused, changed];
+    assert!(counts.iter().all(|count| *count >= 10), "valid, invalid, refused, changed: {counts:?}");
+}
+
 /// More notifications than the socket holds, of an entry that is of no interest: the kernel drops the last ones.
 #[test]
 fn lost_notifications_are_made_up_for() {
@@ -551,11 +627,7 @@ fn lost_notifications_are_made_up_for() {
     let slot = scene.acquire(pair("10.92.0.2", "10.92.0.1")).slot;
     let line = |at: usize| format!("neigh replace 10.92.0.66 dev r13 lladdr 02:00:00:00:01:{at:02x} nud permanent\n");
     let lines: String = (0..4_000).map(|at| line(at % 2)).collect();
-    let mut batch = Command::new("ip");
-    batch.args(["-n", &scene.network.0[Side::Relay as usize], "-batch", "-"]).stdin(Stdio::piped());
-    let mut batch = batch.spawn().unwrap();
-    std::io::Write::write_all(&mut batch.stdin.take().unwrap(), lines.as_bytes()).unwrap();
-    assert!(batch.wait().unwrap().success());
+    scene.relay_batch(&lines);
     scene.set_neighbour("10.92.0.1", "r13", OTHER_MAC, "permanent");
     let moved = Hop { slot, state: Ok(NextHop { to: OTHER_MAC, ..TO_PEER }) };
     assert_eq!(scene.process(), [HopEvent::HopChanged(moved)]);
