@@ -92,7 +92,7 @@ pub struct KernelPath {
 pub struct PathInterface {
     /// Its name.
     pub name: String,
-    /// Its driver, if it is no virtual device.
+    /// Its driver, or the kind of a virtual device; absent if the kernel does not say.
     pub driver: Option<String>,
     /// `native` or `generic`.
     pub mode: &'static str,

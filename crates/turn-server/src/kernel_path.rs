@@ -19,24 +19,21 @@ use anyhow::Context as _;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::time::{ClockId, clock_gettime};
 use tt_model::Nanos;
+use tt_path::drivers::{Device, Driver, NativeUse};
 use tt_path::{Capacity, HopEvent, Mode, NextHops, PathError, Paths, PortKind, Proof, Reason, Tally};
 use tt_status::accounting::Count;
 use tt_status::turn::PathInterface;
 
 use crate::config::TurnConfig;
 use crate::section::KernelMode;
-use interfaces::Found;
 pub(crate) use worker::WorkerPaths;
 
 /// Interval of the heartbeat, without which the program relays nothing after two seconds.
 const BEAT_EVERY_MS: u16 = 100;
-/// Drivers whose own XDP mode is used by `auto`.
-const DRIVERS: [&str; 9] = ["bnxt_en", "i40e", "ice", "igb", "igc", "ixgbe", "mlx5_core", "sfc", "virtio_net"];
-
 /// The loaded program, for all workers and the thread that follows the network.
 pub(crate) struct KernelPath {
     paths: Paths,
-    attached: Vec<(Found, Mode)>,
+    attached: Vec<(Device, Mode)>,
     hops: Mutex<NextHops>,
     /// Rises when a path may have another way than before.
     generation: AtomicU64,
@@ -57,7 +54,7 @@ impl KernelPath {
         }
         match Self::load(config, listen, epoch) {
             Ok(path) => {
-                for (Found { interface, driver }, mode) in &path.attached {
+                for (Device { interface, driver, .. }, mode) in &path.attached {
                     let driver = driver.as_deref().unwrap_or("none");
                     tracing::info!(interface = interface.name, driver, ?mode, "the kernel relays bound channels");
                 }
@@ -73,21 +70,20 @@ impl KernelPath {
     fn load(config: &TurnConfig, listen: &[SocketAddr], epoch: Instant) -> anyhow::Result<Self> {
         let relays = config.relay_ips.iter().map(|relay| relay.bound);
         let ips: Vec<IpAddr> = listen.iter().map(SocketAddr::ip).chain(relays).collect();
-        let found = interfaces::carrying(&ips).context("cannot read the interfaces")?;
-        anyhow::ensure!(!found.is_empty(), "no Ethernet interface has an address of this server");
+        let names = interfaces::carrying(&ips).context("cannot read the interfaces")?;
+        anyhow::ensure!(!names.is_empty(), "no interface but the loopback has an address of this server");
         let workers = u32::try_from(config.workers).unwrap_or(u32::MAX);
         let mut paths = Paths::load(Capacity { paths: workers.saturating_mul(2 * worker::PATHS_MAX), meters: 0 })?;
         let mut attached = Vec::new();
-        for found in found {
-            match attach(&mut paths, config.data_path, &found) {
-                Ok(mode) => attached.push((found, mode)),
-                Err(reason) => {
-                    tracing::info!(interface = found.interface.name, reason = format!("{reason:#}"), "not attached");
-                }
+        for name in names {
+            let device = Device::read(&name)?;
+            match attach(&mut paths, config.data_path, &device) {
+                Ok(mode) => attached.push((device, mode)),
+                Err(reason) => tracing::info!(interface = name, reason = format!("{reason:#}"), "not attached"),
             }
         }
         anyhow::ensure!(!attached.is_empty(), "the program is attached to no interface");
-        let indices: Vec<u32> = attached.iter().map(|(found, _)| found.interface.index).collect();
+        let indices: Vec<u32> = attached.iter().map(|(device, _)| device.interface.index).collect();
         let mut hops = NextHops::open(paths.writer()?)?;
         indices.into_iter().for_each(|index| hops.attach(index));
         let origin = monotonic_now().saturating_sub(Nanos(epoch.elapsed().as_nanos() as u64));
@@ -154,7 +150,7 @@ impl KernelPath {
 
     /// Logs an interface whose proof is complete or has failed.
     fn watch_proofs(&self, known: &mut [Proof]) {
-        for (known, (Found { interface, .. }, _)) in known.iter_mut().zip(&self.attached) {
+        for (known, (Device { interface, .. }, _)) in known.iter_mut().zip(&self.attached) {
             let state = self.paths.board().proof(interface.index);
             if *known == state.proof {
                 continue;
@@ -200,7 +196,7 @@ impl KernelPath {
 
     /// Returns the status; `to_peers` and `to_clients` are the payloads that the workers have counted.
     pub(crate) fn status(&self, [to_peers, to_clients]: [u64; 2]) -> tt_status::turn::KernelPath {
-        let interfaces = self.attached.iter().map(|(Found { interface, driver }, mode)| {
+        let interfaces = self.attached.iter().map(|(Device { interface, driver, .. }, mode)| {
             let proof = self.paths.board().proof(interface.index);
             PathInterface {
                 name: interface.name.clone(),
@@ -258,19 +254,17 @@ impl std::fmt::Debug for KernelPath {
 ///
 /// # Errors
 /// Why not.
-fn attach(paths: &mut Paths, data_path: KernelMode, found: &Found) -> anyhow::Result<Mode> {
-    let mode = match data_path {
-        KernelMode::Generic => Mode::Generic,
-        KernelMode::Native => Mode::Native,
-        KernelMode::Auto | KernelMode::Off => match found.driver.as_deref() {
-            None => anyhow::bail!("a virtual device; --data-path native would attach"),
-            Some(driver) if DRIVERS.contains(&driver) => Mode::Native,
-            Some(driver) => {
-                anyhow::bail!("the driver {driver} is not known to do it well; --data-path native would attach")
-            }
-        },
+fn attach(paths: &mut Paths, data_path: KernelMode, device: &Device) -> anyhow::Result<Mode> {
+    let Driver { native, reason, .. } = device.native_use();
+    let mode = match (data_path, native) {
+        (KernelMode::Generic, _) => Mode::Generic,
+        (_, NativeUse::Never) => anyhow::bail!("{reason}"),
+        (KernelMode::Native, NativeUse::Auto | NativeUse::Asked) | (_, NativeUse::Auto) => Mode::Native,
+        (KernelMode::Auto | KernelMode::Off, NativeUse::Asked) => {
+            anyhow::bail!("{reason}; --data-path native attaches nevertheless")
+        }
     };
-    paths.attach(&found.interface, mode)?;
+    paths.attach(&device.interface, mode)?;
     Ok(mode)
 }
 

@@ -83,14 +83,14 @@ impl Scene {
         Some(Self { network, server, client, peer, relayed })
     }
 
-    fn to_peer(&mut self) {
+    fn relay_out(&mut self) {
         self.client.send_channel(CHANNEL, &[7; LEN]);
         let mut received = [0; 2 * LEN];
         let (length, from) = self.peer.recv_from(&mut received).expect("at the peer");
         assert_eq!((&received[..length], from), (&[7; LEN][..], self.relayed));
     }
 
-    fn to_client(&mut self) {
+    fn relay_back(&mut self) {
         self.peer.send_to(&[9; LEN], self.relayed).unwrap();
         assert_eq!(self.client.receive_channel(), (CHANNEL, vec![9; LEN]));
     }
@@ -100,8 +100,8 @@ impl Scene {
         let mut relayed = 0;
         wait("the kernel relays both ways", || {
             (0..PROOF).for_each(|_| {
-                self.to_peer();
-                self.to_client();
+                self.relay_out();
+                self.relay_back();
             });
             relayed += PROOF as u64;
             let status = self.status();
@@ -131,8 +131,8 @@ fn the_kernel_relays_and_every_payload_is_counted_once() {
     let Some(mut scene) = Scene::require("native", "off") else { return };
     let mut sent = scene.prove();
     for _ in 0..500 {
-        scene.to_peer();
-        scene.to_client();
+        scene.relay_out();
+        scene.relay_back();
         sent += 1;
     }
     wait("the kernel's share", || {
@@ -205,8 +205,8 @@ fn a_killed_server_relays_nothing() {
 fn partial_checksums_leave_the_relaying_to_the_sockets() {
     let Some(mut scene) = Scene::require("native", "on") else { return };
     for _ in 0..2 * PROOF {
-        scene.to_peer();
-        scene.to_client();
+        scene.relay_out();
+        scene.relay_back();
     }
     wait("an interface without proof", || {
         let status = scene.status();
@@ -215,8 +215,8 @@ fn partial_checksums_leave_the_relaying_to_the_sockets() {
     });
     scene.server.wait_log("ethtool -K IFACE tx off", 1);
     for _ in 0..PROOF {
-        scene.to_peer();
-        scene.to_client();
+        scene.relay_out();
+        scene.relay_back();
     }
     assert_eq!(scene.status()["to_clients"], 0);
 }
@@ -226,8 +226,8 @@ fn partial_checksums_leave_the_relaying_to_the_sockets() {
 fn auto_attaches_to_no_virtual_device() {
     let Some(mut scene) = Scene::require("auto", "off") else { return };
     for _ in 0..2 * PROOF {
-        scene.to_peer();
-        scene.to_client();
+        scene.relay_out();
+        scene.relay_back();
     }
     assert_eq!(scene.status()["open"], Value::Null);
     let log = scene.server.log();
