@@ -14,6 +14,9 @@ use super::judge::{Census, Target, judge, judge_kind};
 use super::refusal::Refusal;
 use super::socket::{Failure, Questions};
 
+/// Sources that are remembered.
+const SOURCES_MAX: usize = 64;
+
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
 const ENODEV: i32 = 19;
@@ -26,6 +29,8 @@ const EHOSTUNREACH: i32 = 113;
 struct Tables {
     are_rules_standard: Option<bool>,
     census: Option<Census>,
+    /// Addresses of the host from which packets leave.
+    sources: Vec<IpAddr>,
 }
 
 /// The kernel's routing, as questions. It keeps rules and a census of the routes until they are forgotten.
@@ -46,8 +51,9 @@ impl Kernel {
 
     /// Takes a new census before the next decision. One that is too large is kept: it takes long.
     pub(crate) fn forget_routes(&mut self, family: Family) {
-        let census = &mut self.tables[family as usize].census;
-        *census = census.take().filter(Census::is_too_large);
+        let tables = &mut self.tables[family as usize];
+        tables.census = tables.census.take().filter(Census::is_too_large);
+        tables.sources.clear();
     }
 
     /// Takes every census again, the large ones too.
@@ -84,16 +90,29 @@ impl Kernel {
         if self.tables[family as usize].are_rules_standard != Some(true) {
             return Err(Refusal::Rules);
         }
-        // The kernel's error for a source that is not the host's is also that of a missing route.
-        let of_source = self.lookup(None, source, RouteFlags::empty()).and_then(|route| judge_kind(route.kind));
-        if of_source != Err(Refusal::Local) {
-            return Err(Refusal::Source);
-        }
+        self.check_source(source)?;
         let answer = self.lookup(Some(source), destination, RouteFlags::empty())?;
         judge_kind(answer.kind)?;
         let matched = self.lookup(Some(source), destination, RouteFlags::FibMatch)?;
         let census = self.tables[family as usize].census.as_ref().ok_or(Refusal::Unknown)?;
         judge(destination, &answer, &matched, census, interfaces)
+    }
+
+    /// Refuses a source that is not the host's, for which the kernel's error is that of a missing route.
+    fn check_source(&mut self, source: IpAddr) -> Result<(), Refusal> {
+        let family = Family::of(source);
+        if self.tables[family as usize].sources.contains(&source) {
+            return Ok(());
+        }
+        let found = self.lookup(None, source, RouteFlags::empty()).and_then(|route| judge_kind(route.kind));
+        if found != Err(Refusal::Local) {
+            return Err(Refusal::Source);
+        }
+        let sources = &mut self.tables[family as usize].sources;
+        if sources.len() < SOURCES_MAX {
+            sources.push(source);
+        }
+        Ok(())
     }
 
     /// Reads rules and routes that are not known.
