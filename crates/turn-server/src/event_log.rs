@@ -17,6 +17,7 @@ use tt_turn::{ErrorCode, RejectReason, WorkerId};
 
 use crate::commands::transport_name;
 use crate::config::RealmNames;
+use crate::privileges;
 use crate::rejected_sources::RejectedSources;
 
 /// Entries that may wait to be written.
@@ -168,7 +169,11 @@ pub(crate) fn start(realms: RealmNames) -> anyhow::Result<(EventLog, JoinHandle<
     let (to, from) = sync_channel(ENTRIES_MAX);
     let limits = Arc::new(Limits::new());
     let event_log = EventLog { to, limits: Arc::clone(&limits) };
-    let thread = thread::Builder::new().name("turn-log".into()).spawn(move || write_all(&from, &limits, &realms));
+    let run = move || {
+        privileges::drop_both();
+        write_all(&from, &limits, &realms);
+    };
+    let thread = thread::Builder::new().name("turn-log".into()).spawn(run);
     Ok((event_log, thread.context("turn: cannot start a thread")?))
 }
 

@@ -25,6 +25,7 @@ use tt_status::accounting::Count;
 use tt_status::turn::PathInterface;
 
 use crate::config::TurnConfig;
+use crate::privileges;
 use crate::section::KernelMode;
 pub(crate) use worker::WorkerPaths;
 
@@ -34,6 +35,7 @@ const BEAT_EVERY_MS: u16 = 100;
 pub(crate) struct KernelPath {
     paths: Paths,
     attached: Vec<(Device, Mode)>,
+    listener_ports: Vec<u16>,
     hops: Mutex<NextHops>,
     /// Rises when a path may have another way than before.
     generation: AtomicU64,
@@ -90,6 +92,7 @@ impl KernelPath {
         let path = Self {
             paths,
             attached,
+            listener_ports: listen.iter().map(SocketAddr::port).collect(),
             hops: Mutex::new(hops),
             generation: AtomicU64::new(1),
             origin,
@@ -98,7 +101,7 @@ impl KernelPath {
             write_failed: AtomicU64::new(0),
         };
         let board = path.paths.board();
-        listen.iter().for_each(|listen| board.set_port(listen.port(), PortKind::Listener));
+        path.listener_ports.iter().for_each(|port| board.set_port(*port, PortKind::Listener));
         board.set_dscp(config.dscp_allow.bits());
         board.set_epoch(path.epoch);
         board.beat(monotonic_now());
@@ -148,6 +151,21 @@ impl KernelPath {
         named.spawn(run).context("turn: cannot start a thread")
     }
 
+    /// Drops the privileges that the program needed from this thread and from those that it starts. The thread of
+    /// [`KernelPath::run`] keeps CAP_NET_ADMIN, to have neighbours confirmed.
+    pub(crate) fn drop_privileges(&self) {
+        let dropped = match self.paths.writer() {
+            // No hop has been resolved yet.
+            Ok(mut writer) => privileges::drop_unless_needed(|| writer.set_hop(0, None).is_ok()),
+            Err(_) => privileges::drop_unless_needed(|| false),
+        };
+        match dropped {
+            Ok(false) => tracing::debug!("CAP_BPF and CAP_NET_ADMIN are dropped"),
+            Ok(true) => tracing::info!("CAP_BPF stays: this kernel asks for it at every write of the kernel path"),
+            Err(error) => tracing::warn!(%error, "CAP_BPF and CAP_NET_ADMIN stay"),
+        }
+    }
+
     /// Logs an interface whose proof is complete or has failed.
     fn watch_proofs(&self, known: &mut [Proof]) {
         for (known, (Device { interface, .. }, _)) in known.iter_mut().zip(&self.attached) {
@@ -186,8 +204,11 @@ impl KernelPath {
         self.paths.board().tally(index).unwrap_or_default()
     }
 
-    fn mark_port(&self, port: u16, kind: PortKind) {
-        self.paths.board().set_port(port, kind);
+    /// Marks a port of relays. A port that listeners have on another address stays theirs, and the sockets relay for it.
+    fn mark_relay(&self, port: u16) {
+        if !self.listener_ports.contains(&port) {
+            self.paths.board().set_port(port, PortKind::Relay);
+        }
     }
 
     fn count_open(&self, change: i64) {

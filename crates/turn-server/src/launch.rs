@@ -91,6 +91,11 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
         kernel_path: kernel_path.clone(),
     };
     let mut threads = Vec::with_capacity(config.workers);
+    // What this thread starts from here on reads packets.
+    if let Some(path) = &kernel_path {
+        threads.push(path.run(&blueprint.stop)?);
+        path.drop_privileges();
+    }
     for (number, parts) in workers.into_iter().enumerate() {
         // The worker is created on its thread: the buffers of system calls are not `Send`.
         let blueprint = Arc::clone(&blueprint);
@@ -102,7 +107,6 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     threads.push(log);
     threads.extend(record_thread);
     threads.extend(memory_thread);
-    threads.extend(kernel_path.map(|path| path.run(&blueprint.stop)).transpose()?);
     let handles: Arc<[WorkerHandle]> = handles.into();
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, Arc::clone(&handles))?;
     threads.push(follower);

@@ -45,6 +45,7 @@ mod memory;
 mod operator;
 mod passed;
 mod poll_key;
+mod privileges;
 mod ready;
 mod records;
 mod rejected_sources;

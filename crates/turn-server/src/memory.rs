@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use tt_os::usage::resident_bytes;
 use tt_turn::shared::Shared;
 
+use crate::privileges;
 use crate::section::MemorySize;
 
 /// Shortest and longest interval between two readings.
@@ -42,6 +43,7 @@ pub(crate) fn watch(
     let reader = MemoryReader { max_bytes: max.bytes, resident_bytes: Arc::default() };
     let (shared, stop, written) = (Arc::clone(shared), Arc::clone(stop), Arc::clone(&reader.resident_bytes));
     let run = move || {
+        privileges::drop_both();
         while !stop.load(Ordering::Relaxed) {
             let resident = resident_bytes();
             written.store(resident, Ordering::Relaxed);

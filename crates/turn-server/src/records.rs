@@ -19,6 +19,7 @@ use tt_turn::WorkerId;
 use tt_turn::event::AllocationEvent;
 
 use crate::config::RealmNames;
+use crate::privileges;
 use crate::section::RecordOutput;
 use line::LineWriter;
 pub(crate) use sink::Sink;
@@ -109,7 +110,11 @@ pub(crate) fn start(output: Option<&RecordOutput>, realms: RealmNames) -> anyhow
     let counts = Arc::new(RecordCounts::default());
     let mut writer = Writer { sink, counts: Arc::clone(&counts), failing: None };
     let lines = LineWriter { run, realms };
-    let thread = thread::Builder::new().name("turn-records".into()).spawn(move || writer.run(&from, &lines));
+    let write = move || {
+        privileges::drop_both();
+        writer.run(&from, &lines);
+    };
+    let thread = thread::Builder::new().name("turn-records".into()).spawn(write);
     let thread = thread.context("turn: cannot start a thread")?;
     let sender = RecordSender { to, counts: Arc::clone(&counts) };
     Ok(Records { sender: Some(sender), counts: Some(counts), thread: Some(thread) })

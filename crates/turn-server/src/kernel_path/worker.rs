@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tt_model::Nanos;
-use tt_path::{Direction, NextHop, PathKey, PathSpec, PortKind, Tally, Writer};
+use tt_path::{Direction, NextHop, PathKey, PathSpec, Tally, Writer};
 use tt_turn::Server;
 use tt_turn::path::{PathChange, PathId, PathLease, PathTraffic};
 
@@ -50,6 +50,8 @@ struct Held {
     open: Option<[PathKey; 2]>,
     /// What the engine has counted, by direction.
     counted: [Tally; 2],
+    /// The engine has closed it: it is never written again.
+    is_closing: bool,
 }
 
 impl WorkerPaths {
@@ -84,8 +86,7 @@ impl WorkerPaths {
                 PathChange::Open(id, lease) => self.open(id, lease, now),
                 PathChange::Extend(id, until) => self.extend(id, until, now),
                 PathChange::Close(id) => {
-                    self.delete(id);
-                    self.release(id, now);
+                    self.close(id, now);
                     self.closing.push_back((now.saturating_add(GRACE), id));
                 }
             }
@@ -145,7 +146,7 @@ impl WorkerPaths {
         }
         let tally = self.first_tally + 2 * id.0;
         let counted = [tally, tally + 1].map(|tally| self.shared.tally(tally));
-        self.held[index] = Some(Held { lease, hops: None, open: None, counted });
+        self.held[index] = Some(Held { lease, hops: None, open: None, counted, is_closing: false });
         self.install(id, now);
     }
 
@@ -159,11 +160,14 @@ impl WorkerPaths {
     /// Writes a path into the kernel's tables, if its hops are known.
     fn install(&mut self, id: PathId, now: Nanos) {
         let Some(Some(held)) = self.held.get_mut(id.0 as usize) else { return };
+        if held.is_closing {
+            return;
+        }
         held.hops = held.hops.or_else(|| Hops::acquire(&held.lease, &mut self.shared.hops(), now));
         let Some(known) = held.hops.and_then(|hops| hops.known()) else { return };
         let specs = specs(&held.lease, known, self.first_tally + 2 * id.0, &self.shared);
         let keys = [specs[0].key, specs[1].key];
-        self.shared.mark_port(held.lease.relayed.bound.port(), PortKind::Relay);
+        self.shared.mark_relay(held.lease.relayed.bound.port());
         if held.open != Some(keys) {
             self.delete(id);
         }
@@ -175,6 +179,15 @@ impl WorkerPaths {
         if let Some(error) = specs.iter().find_map(|spec| self.writer.open(spec).err()) {
             self.shared.write_failed(&error);
             self.delete(id);
+        }
+    }
+
+    /// Removes a path for good; its tally is counted later.
+    fn close(&mut self, id: PathId, now: Nanos) {
+        self.delete(id);
+        self.release(id, now);
+        if let Some(Some(held)) = self.held.get_mut(id.0 as usize) {
+            held.is_closing = true;
         }
     }
 
@@ -232,7 +245,8 @@ impl WorkerPaths {
     /// Gives some paths without hops another chance.
     fn retry(&mut self, now: Nanos) {
         let len = self.held.len();
-        let waits = |index: &usize| matches!(self.held.get(*index), Some(Some(Held { hops: None, .. })));
+        let waits =
+            |index: &usize| matches!(self.held.get(*index), Some(Some(Held { hops: None, is_closing: false, .. })));
         let places = (0..len).map(|at| (self.retry_from + at) % len);
         let waiting: Vec<usize> = places.filter(waits).take(RETRIES).collect();
         self.retry_from = waiting.last().map_or(0, |last| last + 1);

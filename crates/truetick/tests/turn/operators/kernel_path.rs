@@ -1,7 +1,9 @@
 //! The kernel path of the shipped program: client, server, router and peer in network namespaces.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -69,7 +71,7 @@ impl Scene {
         let network = require(Requirement::NetNamespace, network(tx_checksums))?;
         let keys = format!(
             "relay_ip = [\"10.92.0.2\"]\nallow_peer = [\"10.0.0.0/8\"]\nno_tcp = true\ndata_path = \"{data_path}\"\n\
-             cdr = \"{{folder}}/records\""
+             quotas.user_allocations_per_second = 0\ncdr = \"{{folder}}/records\""
         );
         let server = network.on(SERVER, || Operated::start_on("10.91.0.2:3478", &keys));
         let refused = server.log().lines().find(|line| line.contains("CAP_BPF")).map(str::to_owned);
@@ -198,6 +200,84 @@ fn a_killed_server_relays_nothing() {
         socket.set_nonblocking(true).unwrap();
         assert!(socket.recv(&mut [0; LEN]).is_err());
     }
+}
+
+/// No thread that reads packets or HTTP keeps the two privileges that the program needs.
+#[test]
+fn privileges_are_dropped_after_the_program_is_attached() {
+    let Some(scene) = Scene::require("native", "off") else { return };
+    const CAP_NET_ADMIN: u64 = 1 << 12;
+    const CAP_BPF: u64 = 1 << 39;
+    let tasks = format!("/proc/{}/task", scene.server.id());
+    let mut dropped = 0;
+    for task in std::fs::read_dir(tasks).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        for set in ["CapEff:", "CapPrm:"] {
+            let held = u64::from_str_radix(&field(set), 16).unwrap() & (CAP_BPF | CAP_NET_ADMIN);
+            let reads_nothing = ["turn-paths", "signals"].contains(&field("Name:").as_str());
+            assert!(held == 0 || reads_nothing, "{set} {held:x} of {}", field("Name:"));
+            dropped += u32::from(held == 0);
+        }
+    }
+    assert!(dropped >= 8, "{dropped} sets of threads");
+}
+
+/// The path of every closed channel goes for good, also while others look for their next hop.
+#[test]
+fn channels_that_come_and_go_leave_nothing_behind() {
+    let Some(mut scene) = Scene::require("native", "off") else { return };
+    scene.prove();
+    let (started, mut rounds) = (Instant::now(), 0);
+    // Some looks for next hops, each half a second, fall into the 20 ms after a close.
+    while started.elapsed() < Duration::from_secs(4) || rounds < 40 {
+        rounds += 1;
+        assert_eq!(scene.client.refresh(0), 0, "{rounds}");
+        scene.relayed = scene.client.allocate().unwrap();
+        for number in 1..16 {
+            let to = SocketAddr::new("10.93.0.2".parse().unwrap(), 9_000 + number);
+            assert_eq!(scene.client.bind_channel(0x4000 + number, to), 0);
+            scene.client.send_channel(0x4000 + number, &[7; LEN]);
+        }
+        assert_eq!(scene.client.bind_channel(CHANNEL, scene.peer.local_addr().unwrap()), 0);
+        scene.relay_out();
+        scene.relay_back();
+    }
+    wait("sixteen paths", || scene.metric("truetick_turn_paths") == 16);
+    assert_eq!(scene.client.refresh(0), 0);
+    assert_eq!(scene.metric("truetick_turn_paths"), 0);
+}
+
+/// A server that hangs gives no heartbeat: after two seconds the packets wait in its sockets, and none is lost.
+#[test]
+fn a_server_that_hangs_relays_nothing_and_goes_on() {
+    let Some(mut scene) = Scene::require("native", "off") else { return };
+    scene.prove();
+    scene.server.signal(Signal::SIGSTOP);
+    let stat = format!("/proc/{}/stat", scene.server.id());
+    wait("the server stops", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
+    scene.peer.set_nonblocking(true).unwrap();
+    let payload = |number: u32| [&number.to_be_bytes()[..], &[7; LEN]].concat();
+    let (mut sent, mut has_relayed, mut silent) = (0, false, 0);
+    wait("the kernel relays, and then no longer", || {
+        scene.client.send_channel(CHANNEL, &payload(sent));
+        sent += 1;
+        silent += 1;
+        while scene.peer.recv(&mut [0; 2 * LEN]).is_ok() {
+            (has_relayed, silent) = (true, 0);
+        }
+        has_relayed && silent == 50
+    });
+    scene.server.signal(Signal::SIGCONT);
+    scene.peer.set_nonblocking(false).unwrap();
+    // One in 65,536 checksums looks like a partial one: such a packet has waited since then.
+    let mut missing: BTreeSet<u32> = (sent - silent..sent).collect();
+    while !missing.is_empty() {
+        let mut received = [0; 2 * LEN];
+        scene.peer.recv(&mut received).unwrap();
+        missing.remove(&u32::from_be_bytes(received[..4].try_into().unwrap()));
+    }
+    scene.relay_back();
 }
 
 /// Senders on the same machine leave checksums to their devices, and a relayed packet would have a wrong one.
