@@ -471,10 +471,10 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
 fn a_full_ring_of_intents_is_counted_and_nothing_is_lost() {
     let quotes = Arc::new(Quotes(Mutex::new(quote())));
     let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
-    // The gate cannot read the quote and so cannot go on.
+    // The gate cannot read the quote and so cannot go on. It may have taken a batch of 16 from the ring of 64.
     let held = quotes.0.lock().unwrap();
     let full = (0..1_000).map(|_| ports.intents.send(buy(0, BTC, 1))).filter(Result::is_err).count() as u64;
-    assert!(full >= 1_000 - 65, "{full}");
+    assert!(full >= 1_000 - 64 - 16, "{full}");
     let (pushed, counted) = running.board().pushes();
     assert_eq!((pushed, counted), (1_000 - full, full));
     drop(held);
