@@ -382,6 +382,10 @@ impl Relays {
     /// Returns a retired relay whose fence has been passed.
     pub(crate) fn take_retired(&mut self, passed: u64) -> Option<RelayId> {
         let (id, _) = self.retired.pop_front_if(|(_, fence)| *fence <= passed)?;
+        if self.retired.is_empty() {
+            // The next one uses the same memory again.
+            self.retired.clear();
+        }
         if let Some(relay) = self.relays.get_mut(id as usize) {
             relay.duty = Duty::None;
         }

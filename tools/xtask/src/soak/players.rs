@@ -280,6 +280,7 @@ impl Venue {
 
     /// Kills it and starts it again; the follower must notice, and have proven books again within a minute.
     pub(super) fn kill(&mut self, stage: &Stage) -> anyhow::Result<()> {
+        self.program.kill();
         self.program = Self::spawn(&stage.program, &self.ports)?;
         self.read_addresses()?;
         let started = Instant::now();

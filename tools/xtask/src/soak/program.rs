@@ -49,6 +49,13 @@ impl Program {
         Ok(program)
     }
 
+    /// Kills it, and returns when its ports are free.
+    pub(super) fn kill(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
     /// The child itself, for its output.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.0
@@ -83,9 +90,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.kill();
     }
 }
 
