@@ -130,8 +130,9 @@ impl KernelPath {
             let (mut events, mut has_failed) = (Vec::new(), false);
             while !stop.load(Ordering::Relaxed) {
                 let mut polled = [PollFd::new(notifications.as_fd(), PollFlags::POLLIN)];
-                // An interrupted wait is a short one.
-                let _ = poll(&mut polled, BEAT_EVERY_MS);
+                // Pairs that wait to be asked again do not wait for the next beat. An interrupted wait is a short one.
+                let has_work = path.hops().deadline() == Nanos(0);
+                let _ = poll(&mut polled, if has_work { 0 } else { BEAT_EVERY_MS });
                 let now = monotonic_now();
                 path.paths.board().beat(now);
                 let processed = path.hops().process(now.saturating_sub(path.origin), &mut events);
