@@ -472,8 +472,9 @@ fn play(seed: u64) -> u64 {
     world.server.end_all(world.now, tt_turn::event::EndReason::Shutdown);
     kernel.follow(usize::MAX, &mut world);
     assert!(kernel.leases.is_empty() && kernel.tallies.is_empty() && !world.server.has_paths_to_close());
-    while let Some(end) = world.server.poll_event().map(|event| event.end) {
-        let end = end.expect("no beginnings");
+    while let Some(event) = world.server.poll_event() {
+        // A beginning may have waited behind an end.
+        let Some(end) = event.end else { continue };
         ended.packets_to_client += end.packets_to_client;
         ended.bytes_to_client += end.bytes_to_client;
     }
