@@ -44,11 +44,11 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::NeighbourMessage;
 use netlink_packet_route::route::RouteMessage;
-use tt_model::Nanos;
+use tt_model::{IpFamily, Nanos};
 
 use crate::PathError;
 use crate::writer::{NextHop, Writer};
-use facts::{Confirmation, Family, Neighbour, Route};
+use facts::{Confirmation, Neighbour, Route, family_of};
 use judge::Target;
 use kernel::Kernel;
 pub use pairs::AddressPair;
@@ -281,7 +281,7 @@ impl NextHops {
             }
         });
         if changes.contains(&Change::All) {
-            for family in Family::ALL {
+            for family in IpFamily::ALL {
                 kernel.forget_rules(family);
                 kernel.forget_routes(family);
             }
@@ -401,7 +401,7 @@ fn concerned(
     if let RouteNetlinkMessage::NewRoute(route) | RouteNetlinkMessage::DelRoute(route) = message {
         changed_route(route, kernel)
     } else if let RouteNetlinkMessage::NewRule(rule) | RouteNetlinkMessage::DelRule(rule) = message {
-        let family = Family::from_code(rule.header.family)?;
+        let family = family_of(rule.header.family)?;
         kernel.forget_rules(family);
         Some(Change::Family(family))
     } else if let RouteNetlinkMessage::NewAddress(_) = message {
@@ -409,7 +409,7 @@ fn concerned(
         None
     } else if let RouteNetlinkMessage::DelAddress(address) = message {
         // Routes that prefer the address go with it; older kernels do not notify that.
-        let family = Family::from_code(address.header.family)?;
+        let family = family_of(address.header.family)?;
         kernel.forget_routes(family);
         Some(Change::Family(family))
     } else if let RouteNetlinkMessage::NewNeighbour(entry) | RouteNetlinkMessage::DelNeighbour(entry) = message {
@@ -423,13 +423,13 @@ fn concerned(
 }
 
 fn changed_route(message: &RouteMessage, kernel: &mut Kernel) -> Option<Change> {
-    let family = Family::from_code(message.header.address_family)?;
+    let family = family_of(message.header.address_family)?;
     kernel.forget_routes(family);
     Some(Route::read(message).map_or(Change::Family(family), |route| Change::Route(route.prefix)))
 }
 
 fn changed_neighbour(message: &NeighbourMessage, slots: &mut Slots) -> Option<Change> {
-    Family::from_code(message.header.family)?;
+    family_of(message.header.family)?;
     let Some((ifindex, address, _)) = Neighbour::read(message) else { return Some(Change::All) };
     slots.mark(|target| target.ifindex == ifindex && target.neighbour == address);
     None

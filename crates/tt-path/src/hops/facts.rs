@@ -10,43 +10,32 @@ use netlink_packet_route::neighbour::{
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage};
 
+use tt_model::IpFamily;
+
 use super::refusal::Refusal;
 
 const TABLE_DEFAULT: u32 = 253;
 const TABLE_MAIN: u32 = 254;
 const TABLE_LOCAL: u32 = 255;
 
-/// A family of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Family {
-    V4,
-    V6,
+/// Length of an address of the family, in bits.
+pub(crate) const fn bits(family: IpFamily) -> u8 {
+    match family {
+        IpFamily::V4 => 32,
+        IpFamily::V6 => 128,
+    }
 }
 
-impl Family {
-    pub(crate) const ALL: [Self; 2] = [Self::V4, Self::V6];
-
-    pub(crate) const fn of(address: IpAddr) -> Self {
-        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+/// The kernel's number of a family.
+pub(crate) const fn code(family: IpFamily) -> AddressFamily {
+    match family {
+        IpFamily::V4 => AddressFamily::Inet,
+        IpFamily::V6 => AddressFamily::Inet6,
     }
+}
 
-    pub(crate) const fn bits(self) -> u8 {
-        match self {
-            Self::V4 => 32,
-            Self::V6 => 128,
-        }
-    }
-
-    pub(crate) const fn code(self) -> AddressFamily {
-        match self {
-            Self::V4 => AddressFamily::Inet,
-            Self::V6 => AddressFamily::Inet6,
-        }
-    }
-
-    pub(crate) fn from_code(code: AddressFamily) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.code() == code)
-    }
+pub(crate) fn family_of(number: AddressFamily) -> Option<IpFamily> {
+    IpFamily::ALL.into_iter().find(|family| code(*family) == number)
 }
 
 /// A range of addresses.
@@ -63,14 +52,14 @@ impl Prefix {
             IpAddr::V6(address) => address.to_bits(),
         };
         let differing = (bits(self.address) ^ bits(address)).leading_zeros();
-        Family::of(self.address) == Family::of(address) && differing >= u32::from(self.len)
+        IpFamily::of(self.address) == IpFamily::of(address) && differing >= u32::from(self.len)
     }
 }
 
 /// A route as the kernel describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    pub(crate) family: Family,
+    pub(crate) family: IpFamily,
     pub(crate) kind: RouteType,
     pub(crate) prefix: Prefix,
     pub(crate) table: u32,
@@ -88,10 +77,10 @@ impl Route {
     /// Reads a message; `None` if it is not a route of IPv4 or IPv6, or has an address of neither.
     pub(crate) fn read(message: &RouteMessage) -> Option<Self> {
         let header = &message.header;
-        let family = Family::from_code(header.address_family)?;
+        let family = family_of(header.address_family)?;
         let unspecified = match family {
-            Family::V4 => IpAddr::from([0; 4]),
-            Family::V6 => IpAddr::from([0; 16]),
+            IpFamily::V4 => IpAddr::from([0; 4]),
+            IpFamily::V6 => IpAddr::from([0; 16]),
         };
         let is_cloned = header.flags.bits() & RTM_F_CLONED != 0;
         let mut route = Self {
@@ -198,7 +187,7 @@ impl Link {
     }
 
     /// Returns the Ethernet address and the MTU for a family.
-    pub(crate) fn judge(&self, family: Family) -> Result<([u8; 6], u32), Refusal> {
+    pub(crate) fn judge(&self, family: IpFamily) -> Result<([u8; 6], u32), Refusal> {
         if self.flags.contains(LinkFlags::Loopback) {
             return Err(Refusal::Loopback);
         }
@@ -207,7 +196,7 @@ impl Link {
         if !self.flags.contains(LinkFlags::Up | LinkFlags::LowerUp) {
             return Err(Refusal::LinkDown);
         }
-        let mtu6 = self.mtu6.filter(|_| family == Family::V6).unwrap_or(u32::MAX);
+        let mtu6 = self.mtu6.filter(|_| family == IpFamily::V6).unwrap_or(u32::MAX);
         Ok((mac, self.mtu.min(mtu6)))
     }
 }
@@ -302,11 +291,11 @@ pub(crate) fn standard_rule(message: &RuleMessage) -> Option<(u32, u32)> {
 }
 
 /// Whether these are the rules that a kernel starts with.
-pub(crate) fn are_standard(family: Family, rules: &[Option<(u32, u32)>]) -> bool {
+pub(crate) fn are_standard(family: IpFamily, rules: &[Option<(u32, u32)>]) -> bool {
     let standard = [Some((0, TABLE_LOCAL)), Some((32_766, TABLE_MAIN)), Some((32_767, TABLE_DEFAULT))];
     match family {
-        Family::V4 => rules == standard,
-        Family::V6 => rules == &standard[..2],
+        IpFamily::V4 => rules == standard,
+        IpFamily::V6 => rules == &standard[..2],
     }
 }
 

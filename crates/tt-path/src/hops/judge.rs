@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use netlink_packet_route::route::RouteType;
+use tt_model::IpFamily;
 
-use super::facts::{Family, Prefix, Route};
+use super::facts::{Prefix, Route};
 use super::refusal::Refusal;
 
 /// Most routes of the tables `main` and `default` that are compared.
@@ -18,7 +19,7 @@ pub(crate) struct Target {
     /// The gateway, or the destination if it is on the link.
     pub(crate) neighbour: IpAddr,
     /// Family of the packets.
-    pub(crate) family: Family,
+    pub(crate) family: IpFamily,
     /// MTU of the route, in bytes.
     pub(crate) mtu: Option<u32>,
 }
@@ -47,7 +48,7 @@ pub(crate) fn judge(
         return Err(Refusal::NotAttached);
     }
     let neighbour = answer.gateway.unwrap_or(destination);
-    Ok(Target { ifindex, neighbour, family: Family::of(destination), mtu: answer.mtu })
+    Ok(Target { ifindex, neighbour, family: IpFamily::of(destination), mtu: answer.mtu })
 }
 
 pub(crate) fn judge_kind(kind: RouteType) -> Result<(), Refusal> {

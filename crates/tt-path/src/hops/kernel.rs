@@ -8,8 +8,9 @@ use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage};
 use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage, RouteType};
 use netlink_packet_route::rule::RuleMessage;
+use tt_model::IpFamily;
 
-use super::facts::{Family, Link, Neighbour, Route, are_standard, standard_rule};
+use super::facts::{Link, Neighbour, Route, are_standard, bits, code, standard_rule};
 use super::judge::{Census, Target, judge, judge_kind};
 use super::refusal::Refusal;
 use super::socket::{Failure, Questions};
@@ -45,12 +46,12 @@ impl Kernel {
         Ok(Self { questions: Questions::open()?, tables: Default::default() })
     }
 
-    pub(crate) fn forget_rules(&mut self, family: Family) {
+    pub(crate) fn forget_rules(&mut self, family: IpFamily) {
         self.tables[family as usize].are_rules_standard = None;
     }
 
     /// Takes a new census before the next decision. One that is too large is kept: it takes long.
-    pub(crate) fn forget_routes(&mut self, family: Family) {
+    pub(crate) fn forget_routes(&mut self, family: IpFamily) {
         let tables = &mut self.tables[family as usize];
         tables.census = tables.census.take().filter(Census::is_too_large);
         tables.sources.clear();
@@ -68,8 +69,8 @@ impl Kernel {
         destination: IpAddr,
         interfaces: &[u32],
     ) -> Result<Target, Refusal> {
-        let family = Family::of(destination);
-        if Family::of(source) != family {
+        let family = IpFamily::of(destination);
+        if IpFamily::of(source) != family {
             return Err(Refusal::Family);
         }
         if is_link_local(destination) || is_link_local(source) {
@@ -85,7 +86,7 @@ impl Kernel {
     }
 
     fn ask(&mut self, source: IpAddr, destination: IpAddr, interfaces: &[u32]) -> Result<Target, Refusal> {
-        let family = Family::of(destination);
+        let family = IpFamily::of(destination);
         self.take_tables(family).map_err(|_| Refusal::Unknown)?;
         if self.tables[family as usize].are_rules_standard != Some(true) {
             return Err(Refusal::Rules);
@@ -100,7 +101,7 @@ impl Kernel {
 
     /// Refuses a source that is not the host's, for which the kernel's error is that of a missing route.
     fn check_source(&mut self, source: IpAddr) -> Result<(), Refusal> {
-        let family = Family::of(source);
+        let family = IpFamily::of(source);
         if self.tables[family as usize].sources.contains(&source) {
             return Ok(());
         }
@@ -116,11 +117,11 @@ impl Kernel {
     }
 
     /// Reads rules and routes that are not known.
-    fn take_tables(&mut self, family: Family) -> Result<(), Failure> {
+    fn take_tables(&mut self, family: IpFamily) -> Result<(), Failure> {
         let tables = &mut self.tables[family as usize];
         if tables.are_rules_standard.is_none() {
             let mut question = RuleMessage::default();
-            question.header.family = family.code();
+            question.header.family = code(family);
             let rules = self.questions.dump(&RouteNetlinkMessage::GetRule(question), Vec::new, |rules, message| {
                 if let RouteNetlinkMessage::NewRule(rule) = message {
                     rules.push(standard_rule(&rule));
@@ -130,7 +131,7 @@ impl Kernel {
         }
         if tables.census.is_none() {
             let mut question = RouteMessage::default();
-            question.header.address_family = family.code();
+            question.header.address_family = code(family);
             let question = RouteNetlinkMessage::GetRoute(question);
             let census = self.questions.dump(&question, Census::default, |census, message| {
                 if let RouteNetlinkMessage::NewRoute(message) = message
@@ -160,14 +161,14 @@ impl Kernel {
         destination: IpAddr,
         flags: RouteFlags,
     ) -> Result<RouteNetlinkMessage, Failure> {
-        let family = Family::of(destination);
+        let family = IpFamily::of(destination);
         let mut question = RouteMessage::default();
-        question.header.address_family = family.code();
+        question.header.address_family = code(family);
         question.header.flags = flags;
-        question.header.destination_prefix_length = family.bits();
+        question.header.destination_prefix_length = bits(family);
         question.attributes.push(RouteAttribute::Destination(destination.into()));
         if let Some(source) = source {
-            question.header.source_prefix_length = family.bits();
+            question.header.source_prefix_length = bits(family);
             question.attributes.push(RouteAttribute::Source(source.into()));
         }
         self.questions.get(RouteNetlinkMessage::GetRoute(question))
@@ -210,7 +211,7 @@ impl Kernel {
 
 fn neighbour_message(ifindex: u32, address: IpAddr) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
-    message.header.family = Family::of(address).code();
+    message.header.family = code(IpFamily::of(address));
     message.header.ifindex = ifindex;
     message.header.kind = RouteType::Unspec;
     message.attributes.push(NeighbourAttribute::Destination(match address {

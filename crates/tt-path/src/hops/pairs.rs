@@ -4,7 +4,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-use super::facts::{Family, Prefix};
+use tt_model::IpFamily;
+
+use super::facts::Prefix;
 use super::refusal::Refusal;
 
 /// Most pairs in use.
@@ -44,7 +46,7 @@ pub(crate) enum Change {
     /// A route to these addresses.
     Route(Prefix),
     /// Rules or addresses of a family.
-    Family(Family),
+    Family(IpFamily),
     /// Anything.
     All,
 }
@@ -53,7 +55,7 @@ impl Change {
     fn concerns(self, pair: &AddressPair) -> bool {
         match self {
             Self::Route(prefix) => prefix.contains(pair.destination) || prefix.contains(pair.source),
-            Self::Family(family) => Family::of(pair.destination) == family,
+            Self::Family(family) => IpFamily::of(pair.destination) == family,
             Self::All => true,
         }
     }

@@ -42,7 +42,7 @@ fn every_part_of_a_route_is_read() {
     ];
     let found = route([AF_INET, 16, 0, 8, 252, 4, 0, 1], 0, &attributes).unwrap();
     let expected = Route {
-        family: Family::V4,
+        family: IpFamily::V4,
         kind: RouteType::Unicast,
         prefix: Prefix { address: [10, 3, 0, 0].into(), len: 16 },
         table: 70_000,
@@ -63,7 +63,7 @@ fn a_default_route_of_ipv6_is_read() {
     let gateway: IpAddr = "fe80::1".parse().unwrap();
     let IpAddr::V6(octets) = gateway else { panic!("a link-local address") };
     let found = route([AF_INET6, 0, 0, 0, 254, 9, 0, 1], 0, &[attribute(5, &octets.octets())]).unwrap();
-    assert_eq!((found.family, found.prefix.len, found.gateway), (Family::V6, 0, Some(gateway)));
+    assert_eq!((found.family, found.prefix.len, found.gateway), (IpFamily::V6, 0, Some(gateway)));
     assert_eq!((found.prefix.address, found.mtu), (IpAddr::from([0; 16]), None));
     assert!(found.is_in_main());
     let cloned = route([AF_INET6, 0, 0, 0, 254, 9, 0, 1], 0x200, &[]).unwrap();
@@ -125,16 +125,16 @@ fn an_interface_is_usable_only_if_it_is_ethernet_and_up() {
     settings[8..12].copy_from_slice(&1280_u32.to_ne_bytes());
     let families = attribute(26, &attribute(u16::from(AF_INET6), &attribute(2, &settings)));
     let attributes = [attribute(1, &MAC), number(4, 1500), families];
-    let judge = |kind, flags| link(kind, flags, &attributes).judge(Family::V4);
+    let judge = |kind, flags| link(kind, flags, &attributes).judge(IpFamily::V4);
     assert_eq!(judge(1, UP), Ok((MAC, 1500)));
-    assert_eq!(link(1, UP, &attributes).judge(Family::V6), Ok((MAC, 1280)));
-    assert_eq!(link(1, UP, &attributes[..2]).judge(Family::V6), Ok((MAC, 1500)));
+    assert_eq!(link(1, UP, &attributes).judge(IpFamily::V6), Ok((MAC, 1280)));
+    assert_eq!(link(1, UP, &attributes[..2]).judge(IpFamily::V6), Ok((MAC, 1500)));
     assert_eq!(judge(1, 1), Err(Refusal::LinkDown), "no carrier");
     assert_eq!(judge(1, 1 << 16), Err(Refusal::LinkDown));
     assert_eq!(judge(772, UP | 8), Err(Refusal::Loopback));
     assert_eq!(judge(768, UP), Err(Refusal::NotEthernet), "a tunnel");
     assert_eq!(judge(1, UP | 1 << 7), Err(Refusal::NotEthernet), "NOARP");
-    assert_eq!(link(1, UP, &attributes[1..]).judge(Family::V4), Err(Refusal::NotEthernet), "no address");
+    assert_eq!(link(1, UP, &attributes[1..]).judge(IpFamily::V4), Err(Refusal::NotEthernet), "no address");
 }
 
 fn neighbour(family: u8, state: u16, attributes: &[Vec<u8>]) -> Option<(u32, IpAddr, Neighbour)> {
@@ -224,9 +224,9 @@ fn a_rule_with_any_condition_is_not_standard() {
 #[test]
 fn only_the_rules_of_a_fresh_kernel_are_standard() {
     let [local, main, default] = [Some((0, 255)), Some((32_766, 254)), Some((32_767, 253))];
-    assert!(are_standard(Family::V4, &[local, main, default]) && are_standard(Family::V6, &[local, main]));
+    assert!(are_standard(IpFamily::V4, &[local, main, default]) && are_standard(IpFamily::V6, &[local, main]));
     for rules in [&[local, main][..], &[main, default], &[local, main, None], &[local, main, default, None], &[]] {
-        assert!(!are_standard(Family::V4, rules), "{rules:?}");
+        assert!(!are_standard(IpFamily::V4, rules), "{rules:?}");
     }
-    assert!(!are_standard(Family::V6, &[local, main, default]) && !are_standard(Family::V6, &[local]));
+    assert!(!are_standard(IpFamily::V6, &[local, main, default]) && !are_standard(IpFamily::V6, &[local]));
 }

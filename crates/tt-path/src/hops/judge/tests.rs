@@ -5,7 +5,7 @@ const DESTINATION: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 200, 1, 2));
 /// The route to 10.200.0.0/16 by a gateway on interface 13.
 fn matched() -> Route {
     Route {
-        family: Family::V4,
+        family: IpFamily::V4,
         kind: RouteType::Unicast,
         prefix: Prefix { address: [10, 200, 0, 0].into(), len: 16 },
         table: 254,
@@ -34,8 +34,12 @@ fn judged(answer: &Route, matched: &Route) -> Result<Target, Refusal> {
     judge(DESTINATION, answer, matched, &census(std::slice::from_ref(matched)), &[11, 13])
 }
 
-const TARGET: Target =
-    Target { ifindex: 13, neighbour: IpAddr::V4(std::net::Ipv4Addr::new(10, 92, 0, 1)), family: Family::V4, mtu: None };
+const TARGET: Target = Target {
+    ifindex: 13,
+    neighbour: IpAddr::V4(std::net::Ipv4Addr::new(10, 92, 0, 1)),
+    family: IpFamily::V4,
+    mtu: None,
+};
 
 #[test]
 fn gateway_interface_and_mtu_are_those_of_the_answer() {

@@ -29,8 +29,8 @@ fn a_change_concerns_the_pairs_in_its_prefix_or_family() {
         (&[route("0.0.0.0", 0)], &[0, 1]),
         (&[route("2001:db8::2", 128)], &[2]),
         (&[route("10.3.0.0", 16)], &[]),
-        (&[route("10.1.0.0", 16), Change::Family(Family::V6)], &[0, 2]),
-        (&[Change::Family(Family::V4)], &[0, 1]),
+        (&[route("10.1.0.0", 16), Change::Family(IpFamily::V6)], &[0, 2]),
+        (&[Change::Family(IpFamily::V4)], &[0, 1]),
         (&[Change::All], &[0, 1, 2]),
         (&[], &[]),
     ] {

@@ -1,11 +1,11 @@
-use super::super::facts::Family;
 use super::*;
+use tt_model::IpFamily;
 
 const HOP: NextHop = NextHop { to: [1; 6], from: [2; 6], ifindex: 13, mtu: 1500 };
 const START: Nanos = Nanos::from_secs(100);
 
 fn target(number: u8) -> Target {
-    Target { ifindex: 13, neighbour: [10, 92, 1, number].into(), family: Family::V4, mtu: None }
+    Target { ifindex: 13, neighbour: [10, 92, 1, number].into(), family: IpFamily::V4, mtu: None }
 }
 
 /// Writes everything, and returns it.
@@ -27,7 +27,7 @@ fn a_target_has_one_slot_for_all_its_users() {
     // Each part of a target is another slot.
     let others = [
         Target { ifindex: 11, ..target(1) },
-        Target { family: Family::V6, ..target(1) },
+        Target { family: IpFamily::V6, ..target(1) },
         Target { mtu: Some(1400), ..target(1) },
     ];
     let found = others.map(|target| slots.acquire(target, START, || Ok(HOP)));
