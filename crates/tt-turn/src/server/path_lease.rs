@@ -78,12 +78,6 @@ impl Server {
         self.paths.closed(id)
     }
 
-    /// Returns whether paths are to be closed before anything is used again.
-    #[must_use]
-    pub fn has_paths_to_close(&self) -> bool {
-        self.paths.passed() < self.paths.fence()
-    }
-
     /// Looks at the channels of an allocation at the next poll.
     pub(super) fn touch_paths(&mut self, index: u32) {
         if !self.paths.are_offered() {
