@@ -158,8 +158,8 @@ pub struct Args {
     /// How the packets of bound channels travel: by sockets (off), or by an XDP program in the kernel where it can be
     /// attached, which needs CAP_BPF and CAP_NET_ADMIN [default: off]
     ///
-    /// Auto attaches it in drivers that are known to do it well, native in every driver that takes it, also of veth
-    /// devices, and generic behind any driver. It relays past nftables, conntrack and tcpdump.
+    /// Auto attaches it in drivers with native XDP and no known fault, native in every driver that accepts it, also of
+    /// veth devices, and generic behind any driver. It relays past nftables, conntrack and tcpdump.
     #[arg(long, value_name = "W", value_parser = named::<KernelMode>(KernelMode::NAMES))]
     pub data_path: Option<KernelMode>,
     /// Busy-poll for the next datagram this long before blocking, microseconds [default: 0]

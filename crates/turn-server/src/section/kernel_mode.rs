@@ -12,9 +12,9 @@ pub enum KernelMode {
     /// By sockets alone.
     #[default]
     Off,
-    /// In the driver of every interface whose driver is known to do it well.
+    /// In every driver with native XDP and no known fault.
     Auto,
-    /// In the driver of every interface that takes the program.
+    /// In every driver that accepts the program.
     Native,
     /// Behind the driver, on every interface. No gain over sockets was measured.
     Generic,
