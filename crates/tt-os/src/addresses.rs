@@ -8,10 +8,28 @@ use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::libc;
 use nix::net::if_::InterfaceFlags;
-use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, recv, socket,
+};
 
 /// Longest notification, bytes. The rest of a longer one is lost, which does not matter: the addresses are read again.
 const NOTIFICATION_MAX: usize = 8_192;
+
+/// Returns the interfaces that are up, without the loopback interface, by name, each with every address that it has.
+///
+/// # Errors
+/// The kernel's error.
+pub fn interface_addresses() -> io::Result<Vec<(String, IpAddr)>> {
+    let usable = getifaddrs()?.filter(|entry| {
+        entry.flags.contains(InterfaceFlags::IFF_UP) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    });
+    Ok(usable.filter_map(|entry| Some((entry.interface_name, ip_of(&entry.address?)?))).collect())
+}
+
+fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
+    let ipv4 = address.as_sockaddr_in().map(|address| address.ip().into());
+    ipv4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
+}
 
 /// Returns the first and the last address of every range that this host accepts packets for, in ascending order.
 ///

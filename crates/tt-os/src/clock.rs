@@ -14,6 +14,13 @@ pub fn monotonic_raw_ns() -> u64 {
         .map_or(0, |time| time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
 }
 
+/// `CLOCK_MONOTONIC`, the clock of [`Instant`].
+#[must_use]
+pub fn monotonic() -> Nanos {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// The machine's counter where its rate is constant and the kernel trusts it, else `CLOCK_MONOTONIC_RAW`, with its scale
 /// and cost. The first call takes 50 ms, later ones nothing.
 pub fn calibration() -> &'static Calibration {

@@ -3,8 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context as _, Result, ensure};
-use nix::ifaddrs::getifaddrs;
-use nix::net::if_::InterfaceFlags;
+use tt_os::addresses::interface_addresses;
 
 /// STUN and TURN over UDP and TCP, RFC 8656 section 3.
 pub(super) const TURN_PORT: u16 = 3478;
@@ -12,19 +11,11 @@ pub(super) const TURN_PORT: u16 = 3478;
 /// Returns the addresses to listen on and to relay on with `--lan`: all of this machine, and all but loopback, since
 /// another machine cannot reach a relayed address on loopback.
 pub(super) fn lan() -> Result<(Vec<SocketAddr>, Vec<IpAddr>)> {
-    let interfaces = getifaddrs().context("--lan: cannot list this machine's addresses")?;
-    let usable = interfaces.filter(|entry| {
-        entry.flags.contains(InterfaceFlags::IFF_UP) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK)
-    });
-    let ips: Vec<IpAddr> = usable.filter_map(|entry| ip_of(&entry.address?)).filter(is_of_lan).collect();
+    let addresses = interface_addresses().context("--lan: cannot list this machine's addresses")?;
+    let ips: Vec<IpAddr> = addresses.into_iter().map(|(_, ip)| ip).filter(is_of_lan).collect();
     ensure!(!ips.is_empty(), "--lan: this machine has no address besides loopback");
     let listen = ips.iter().copied().chain([IpAddr::V4(Ipv4Addr::LOCALHOST)]);
     Ok((listen.map(|ip| SocketAddr::new(ip, TURN_PORT)).collect(), ips))
-}
-
-fn ip_of(address: &nix::sys::socket::SockaddrStorage) -> Option<IpAddr> {
-    let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-    v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
 }
 
 /// Link-local addresses need a zone, which a TURN URI cannot carry.
