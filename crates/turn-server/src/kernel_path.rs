@@ -11,14 +11,14 @@ mod worker;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context as _;
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::time::{ClockId, clock_gettime};
 use tt_model::Nanos;
+use tt_os::clock::monotonic;
 use tt_path::drivers::{Device, Driver, NativeUse};
 use tt_path::{Capacity, HopEvent, Mode, NextHops, PathError, Paths, PortKind, Proof, Reason, Tally};
 use tt_status::accounting::Count;
@@ -31,6 +31,8 @@ pub(crate) use worker::WorkerPaths;
 
 /// Interval of the heartbeat, without which the program relays nothing after two seconds.
 const BEAT_EVERY_MS: u16 = 100;
+/// The epoch of all paths: the program ends with the process, so that no path outlives it.
+const EPOCH: u32 = 1;
 /// The loaded program, for all workers and the thread that follows the network.
 pub(crate) struct KernelPath {
     paths: Paths,
@@ -41,7 +43,6 @@ pub(crate) struct KernelPath {
     generation: AtomicU64,
     /// CLOCK_MONOTONIC at the origin of the engines' clock.
     origin: Nanos,
-    epoch: u32,
     /// Paths in the kernel's tables.
     open: AtomicI64,
     write_failed: AtomicU64,
@@ -58,7 +59,7 @@ impl KernelPath {
             Ok(path) => {
                 for (Device { interface, driver, .. }, mode) in &path.attached {
                     let driver = driver.as_deref().unwrap_or("none");
-                    tracing::info!(interface = interface.name, driver, ?mode, "the kernel relays bound channels");
+                    tracing::info!(interface = interface.name, driver, ?mode, "the kernel path is attached");
                 }
                 Some(Arc::new(path))
             }
@@ -88,7 +89,7 @@ impl KernelPath {
         let indices: Vec<u32> = attached.iter().map(|(device, _)| device.interface.index).collect();
         let mut hops = NextHops::open(paths.writer()?)?;
         indices.into_iter().for_each(|index| hops.attach(index));
-        let origin = monotonic_now().saturating_sub(Nanos(epoch.elapsed().as_nanos() as u64));
+        let origin = monotonic().saturating_sub(Nanos(epoch.elapsed().as_nanos() as u64));
         let path = Self {
             paths,
             attached,
@@ -96,15 +97,14 @@ impl KernelPath {
             hops: Mutex::new(hops),
             generation: AtomicU64::new(1),
             origin,
-            epoch: 1,
             open: AtomicI64::new(0),
             write_failed: AtomicU64::new(0),
         };
         let board = path.paths.board();
         path.listener_ports.iter().for_each(|port| board.set_port(*port, PortKind::Listener));
         board.set_dscp(config.dscp_allow.bits());
-        board.set_epoch(path.epoch);
-        board.beat(monotonic_now());
+        board.set_epoch(EPOCH);
+        board.beat(monotonic());
         board.switch(true);
         Ok(path)
     }
@@ -133,7 +133,7 @@ impl KernelPath {
                 // Pairs that wait to be asked again do not wait for the next beat. An interrupted wait is a short one.
                 let has_work = path.hops().deadline() == Nanos(0);
                 let _ = poll(&mut polled, if has_work { 0 } else { BEAT_EVERY_MS });
-                let now = monotonic_now();
+                let now = monotonic();
                 path.paths.board().beat(now);
                 let processed = path.hops().process(now.saturating_sub(path.origin), &mut events);
                 if let Err(error) = processed
@@ -190,10 +190,6 @@ impl KernelPath {
 
     fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
-    }
-
-    const fn epoch(&self) -> u32 {
-        self.epoch
     }
 
     /// Returns the engines' time as CLOCK_MONOTONIC.
@@ -261,8 +257,17 @@ impl KernelPath {
         }
     }
 
-    fn hops(&self) -> std::sync::MutexGuard<'_, NextHops> {
+    fn hops(&self) -> MutexGuard<'_, NextHops> {
         self.hops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for a worker, which does not wait while the kernel is asked about many pairs.
+    fn try_hops(&self) -> Option<MutexGuard<'_, NextHops>> {
+        match self.hops.try_lock() {
+            Ok(hops) => Some(hops),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -297,11 +302,4 @@ fn changes_ways(event: &HopEvent) -> bool {
         // An invalid hop sends packets up, and its paths stay.
         HopEvent::HopChanged(hop) => hop.state.is_ok(),
     }
-}
-
-/// Returns CLOCK_MONOTONIC, which the program compares with: that of [`Instant`].
-fn monotonic_now() -> Nanos {
-    // This clock always exists.
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
-    Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -173,11 +173,17 @@ impl Worker {
     pub(crate) fn into_parts(mut self) -> (Parts, WorkerCounters) {
         let unsent = BATCH - self.outbox.room();
         self.counts.panic_lost += (self.inbox.len() - self.handled.min(self.inbox.len()) + unsent) as u64;
-        let (now, server) = (self.now(), &mut self.parts.server);
-        if catch_unwind(AssertUnwindSafe(|| server.end_all(now, EndReason::WorkerFailed))).is_err() {
+        let now = self.now();
+        let end_all = || {
+            self.parts.server.end_all(now, EndReason::WorkerFailed);
+            self.finish_paths(now);
+        };
+        if catch_unwind(AssertUnwindSafe(end_all)).is_err() {
             tracing::error!("the engine panicked again while its allocations were ended");
+            if let Some(paths) = &mut self.parts.paths {
+                paths.close_all();
+            }
         }
-        self.finish_paths(now);
         self.pass_all_events();
         self.publish_counts();
         (self.parts, self.counts)

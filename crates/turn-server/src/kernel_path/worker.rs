@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tt_model::Nanos;
-use tt_path::{Direction, NextHop, PathKey, PathSpec, Tally, Writer};
+use tt_path::{Direction, NextHop, NextHops, PathKey, PathSpec, Tally, Writer};
 use tt_turn::Server;
 use tt_turn::path::{PathChange, PathId, PathLease, PathTraffic};
 
-use super::KernelPath;
 use super::hops::Hops;
+use super::{EPOCH, KernelPath};
 
 /// Maximum number of paths of a worker. Channels beyond it are relayed by sockets.
 pub(super) const PATHS_MAX: u32 = 1 << 16;
@@ -31,6 +31,8 @@ pub(crate) struct WorkerPaths {
     held: Vec<Option<Held>>,
     /// Deleted paths, by the time at which their tallies are complete.
     closing: VecDeque<(Nanos, PathId)>,
+    /// Hops that no path needs any more, and that are to be released.
+    unused: Vec<Hops>,
     /// The state of the next hops that the held paths follow.
     generation: u64,
     /// The time of the last call.
@@ -64,6 +66,7 @@ impl WorkerPaths {
             first_tally,
             held: Vec::new(),
             closing: VecDeque::new(),
+            unused: Vec::new(),
             generation: 0,
             now: Nanos(0),
             retry_at: Nanos(0),
@@ -83,10 +86,10 @@ impl WorkerPaths {
         self.now = now;
         while let Some(change) = server.poll_path(now) {
             match change {
-                PathChange::Open(id, lease) => self.open(id, lease, now),
-                PathChange::Extend(id, until) => self.extend(id, until, now),
+                PathChange::Open(id, lease) => self.open(id, lease),
+                PathChange::Extend(id, until) => self.extend(id, until),
                 PathChange::Close(id) => {
-                    self.close(id, now);
+                    self.close(id);
                     self.closing.push_back((now.saturating_add(GRACE), id));
                 }
             }
@@ -94,14 +97,26 @@ impl WorkerPaths {
         while let Some((_, id)) = self.closing.pop_front_if(|(at, _)| *at <= now) {
             self.settle(id, server);
         }
+        self.follow_hops();
+    }
+
+    /// Follows changes of next hops, while no other thread asks about them.
+    fn follow_hops(&mut self) {
         let generation = self.shared.generation();
-        if self.generation != generation {
-            self.generation = generation;
-            self.renew(now);
+        let has_changed = self.generation != generation;
+        if !has_changed && self.unused.is_empty() && self.now < self.retry_at {
+            return;
         }
-        if now >= self.retry_at {
-            self.retry(now);
-            self.retry_at = now.saturating_add(RETRY_EVERY);
+        let shared = Arc::clone(&self.shared);
+        let Some(mut hops) = shared.try_hops() else { return };
+        if has_changed {
+            self.generation = generation;
+            self.renew(&mut hops);
+        }
+        self.unused.drain(..).for_each(|unused| unused.release(&mut hops, self.now));
+        if has_changed || self.now >= self.retry_at {
+            self.retry(&mut hops);
+            self.retry_at = self.now.saturating_add(RETRY_EVERY);
         }
     }
 
@@ -139,31 +154,31 @@ impl WorkerPaths {
         }
     }
 
-    fn open(&mut self, id: PathId, lease: PathLease, now: Nanos) {
+    fn open(&mut self, id: PathId, lease: PathLease) {
         let index = id.0 as usize;
         if self.held.len() <= index {
             self.held.resize_with(index + 1, || None);
         }
         let tally = self.first_tally + 2 * id.0;
         let counted = [tally, tally + 1].map(|tally| self.shared.tally(tally));
-        self.held[index] = Some(Held { lease, hops: None, open: None, counted, is_closing: false });
-        self.install(id, now);
+        let hops = self.shared.try_hops().and_then(|mut hops| Hops::acquire(&lease, &mut hops, self.now));
+        self.held[index] = Some(Held { lease, hops, open: None, counted, is_closing: false });
+        self.install(id);
     }
 
-    fn extend(&mut self, id: PathId, until: Nanos, now: Nanos) {
+    fn extend(&mut self, id: PathId, until: Nanos) {
         if let Some(Some(held)) = self.held.get_mut(id.0 as usize) {
             held.lease.until = until;
-            self.install(id, now);
+            self.install(id);
         }
     }
 
     /// Writes a path into the kernel's tables, if its hops are known.
-    fn install(&mut self, id: PathId, now: Nanos) {
+    fn install(&mut self, id: PathId) {
         let Some(Some(held)) = self.held.get_mut(id.0 as usize) else { return };
         if held.is_closing {
             return;
         }
-        held.hops = held.hops.or_else(|| Hops::acquire(&held.lease, &mut self.shared.hops(), now));
         let Some(known) = held.hops.and_then(|hops| hops.known()) else { return };
         let specs = specs(&held.lease, known, self.first_tally + 2 * id.0, &self.shared);
         let keys = [specs[0].key, specs[1].key];
@@ -183,9 +198,9 @@ impl WorkerPaths {
     }
 
     /// Removes a path for good; its tally is counted later.
-    fn close(&mut self, id: PathId, now: Nanos) {
+    fn close(&mut self, id: PathId) {
         self.delete(id);
-        self.release(id, now);
+        self.release(id);
         if let Some(Some(held)) = self.held.get_mut(id.0 as usize) {
             held.is_closing = true;
         }
@@ -201,11 +216,9 @@ impl WorkerPaths {
         }
     }
 
-    fn release(&mut self, id: PathId, now: Nanos) {
+    fn release(&mut self, id: PathId) {
         let Some(Some(held)) = self.held.get_mut(id.0 as usize) else { return };
-        if let Some(hops) = held.hops.take() {
-            hops.release(&mut self.shared.hops(), now);
-        }
+        self.unused.extend(held.hops.take());
     }
 
     /// Counts the last packets of a closed path.
@@ -219,31 +232,28 @@ impl WorkerPaths {
         }
     }
 
-    /// Follows a change of next hops: paths that have another route are deleted, and look for it in the next retry.
-    fn renew(&mut self, now: Nanos) {
+    /// Asks for the hops of every path again. Paths that have another route are deleted, and look for it in a retry.
+    fn renew(&mut self, hops: &mut NextHops) {
         for index in 0..self.held.len() {
+            let Some(Some(Held { hops: Some(before), .. })) = self.held.get(index) else { continue };
+            let (before, renewed) = (*before, before.renewed(hops, self.now));
             let id = PathId(index as u32);
-            let Some(Some(Held { hops: Some(hops), .. })) = self.held.get(index) else { continue };
-            let (before, renewed) = (*hops, hops.renewed(&mut self.shared.hops(), now));
-            match renewed {
-                Some(renewed) if renewed == before => {}
-                Some(renewed) => {
-                    if let Some(Some(held)) = self.held.get_mut(index) {
-                        held.hops = Some(renewed);
-                    }
-                    self.install(id, now);
+            match (renewed, self.held.get_mut(index)) {
+                (Some(renewed), Some(Some(held))) if renewed != before => {
+                    held.hops = Some(renewed);
+                    self.install(id);
                 }
-                None => {
+                (Some(_), _) => {}
+                (None, _) => {
                     self.delete(id);
-                    self.release(id, now);
+                    self.release(id);
                 }
             }
         }
-        self.retry_at = Nanos(0);
     }
 
     /// Gives some paths without hops another chance.
-    fn retry(&mut self, now: Nanos) {
+    fn retry(&mut self, hops: &mut NextHops) {
         let len = self.held.len();
         let waits =
             |index: &usize| matches!(self.held.get(*index), Some(Some(Held { hops: None, is_closing: false, .. })));
@@ -251,17 +261,22 @@ impl WorkerPaths {
         let waiting: Vec<usize> = places.filter(waits).take(RETRIES).collect();
         self.retry_from = waiting.last().map_or(0, |last| last + 1);
         for index in waiting {
-            self.install(PathId(index as u32), now);
+            if let Some(Some(held)) = self.held.get_mut(index) {
+                held.hops = Hops::acquire(&held.lease, hops, self.now);
+                self.install(PathId(index as u32));
+            }
         }
     }
 
-    fn close_all(&mut self) {
+    /// Removes every path, whatever the engine says of them.
+    pub(crate) fn close_all(&mut self) {
         for index in 0..self.held.len() as u32 {
-            self.delete(PathId(index));
-            self.release(PathId(index), self.now);
+            self.close(PathId(index));
         }
         self.held.clear();
         self.closing.clear();
+        let mut hops = self.shared.hops();
+        self.unused.drain(..).for_each(|unused| unused.release(&mut hops, self.now));
     }
 }
 
@@ -306,7 +321,7 @@ fn specs(
         path,
         meter: None,
         until,
-        epoch: shared.epoch(),
+        epoch: EPOCH,
         hop,
     };
     // The packets of an end arrive where packets to it leave; others find no path, and go to the sockets.

@@ -74,7 +74,8 @@ impl Scene {
              quotas.user_allocations_per_second = 0\ncdr = \"{{folder}}/records\""
         );
         let server = network.on(SERVER, || Operated::start_on("10.91.0.2:3478", &keys));
-        let refused = server.log().lines().find(|line| line.contains("CAP_BPF")).map(str::to_owned);
+        let is_refused = |line: &&str| line.contains("the sockets relay") && line.contains("CAP_BPF");
+        let refused = server.log().lines().find(is_refused).map(str::to_owned);
         require(Requirement::Privilege, refused.map_or(Ok(()), Err))?;
         let mut client =
             network.on(CLIENT, || Client::on("10.91.0.1".parse().unwrap(), server.listen, "ann", "ann-secret"));
