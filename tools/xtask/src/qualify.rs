@@ -4,6 +4,7 @@ mod aarch64;
 mod audit_speed;
 mod calls;
 mod expired;
+mod page;
 mod start_idle;
 
 use std::io::{BufRead as _, BufReader};
@@ -79,6 +80,12 @@ const QUALIFICATIONS: &[Qualification] = &[
         about: "how soon the release build is ready, and its memory and processor time when idle",
         judges: &["Cargo.toml", "crates"],
         run: |root, _| start_idle::run(root),
+    },
+    Qualification {
+        name: "page-cost",
+        about: "processor time of the open page at 500 book updates a second, in Chromium and in `serve`",
+        judges: &["crates/control", "crates/market-feed/src", "crates/truetick/src"],
+        run: |root, _| page::run(root),
     },
     Qualification {
         name: "long-calls",

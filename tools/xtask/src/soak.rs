@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::workspace_root;
 use players::{PLAYERS, Stage, Venue};
 use plot::Panel;
-pub(crate) use program::{Program, get};
+pub(crate) use program::{Program, get, processor_time};
 use trend::Trend;
 
 /// The control planes, on ports that no other program of this machine should have.

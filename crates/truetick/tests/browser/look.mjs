@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 export const PATIENCE_MS = 60_000;
-const FLAGS = [
+export const FLAGS = [
   "--headless",
   "--disable-background-networking",
   "--disable-component-update",

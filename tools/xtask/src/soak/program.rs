@@ -61,14 +61,9 @@ impl Program {
         &mut self.0
     }
 
-    /// Returns the processor time of all threads (`proc_pid_stat(5)`: fields 14 and 15).
+    /// Returns the processor time of all threads.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        let (_, after_name) = stat.rsplit_once(')').context("/proc/PID/stat")?;
-        let fields: Vec<&str> = after_name.split_whitespace().collect();
-        let ticks = fields.get(11..13).context("fields")?.iter().map(|field| field.parse::<u64>());
-        let ticks = ticks.sum::<Result<u64, _>>()?;
-        Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_S))
+        processor_time(u64::from(self.0.id()))
     }
 
     pub(crate) fn resident_kib(&self) -> anyhow::Result<u64> {
@@ -92,6 +87,16 @@ impl Drop for Program {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Returns the processor time of all threads of a process (`proc_pid_stat(5)`: fields 14 and 15).
+pub(crate) fn processor_time(process: u64) -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, after_name) = stat.rsplit_once(')').context("/proc/PID/stat")?;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks = fields.get(11..13).context("fields")?.iter().map(|field| field.parse::<u64>());
+    let ticks = ticks.sum::<Result<u64, _>>()?;
+    Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_S))
 }
 
 /// An answer over HTTP.
