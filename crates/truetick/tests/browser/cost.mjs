@@ -1,5 +1,5 @@
-// Opens addresses of the page one after the other, so that the processor time of each can be measured. Prints one line of
-// JSON when an address is live, and goes on after a line on standard input.
+// Opens addresses of the page one after the other, each after an empty page, so that the processor time of each can be
+// measured. Prints one line of JSON when it is open, and goes on after a line on standard input.
 //
 // node cost.mjs CHROMIUM ADDRESS...
 
@@ -12,15 +12,21 @@ const server = await chromium.launchServer({ executablePath, args: FLAGS });
 const browser = await chromium.connect(server.wsEndpoint());
 const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+async function watched(ladder) {
+  console.log(JSON.stringify({ browser: server.process().pid, ladder }));
+  await lines.next();
+}
+
 for (const address of addresses) {
   await page.goto("about:blank");
+  await watched("");
   await page.goto(address);
   await live(page);
   // The history of the page comes first.
   await page.waitForLoadState("networkidle").catch(() => {});
-  const ladder = await page.$eval("#ladder-says", (says) => says.textContent).catch(() => "");
-  console.log(JSON.stringify({ browser: server.process().pid, ladder }));
-  if ((await lines.next()).done) break;
+  await watched(await page.$eval("#ladder-says", (says) => says.textContent).catch(() => ""));
 }
 await browser.close();
 await server.close();
+process.exit();

@@ -33,7 +33,6 @@ pub(super) fn run(root: &Path) -> anyhow::Result<String> {
     let serve = ["--log-level", "error", "serve", "--turn-listen", "127.0.0.1:0", "--fault-every", "0", "--rate", RATE];
     let serve = Program::start_at(built, &serve, HTTP.parse()?)?;
     let serving = || serve.processor_time();
-    let alone = share(&serving)?;
 
     let mut script = Command::new("node");
     script.current_dir(&folder).args(["cost.mjs", "/usr/bin/chromium"]);
@@ -41,19 +40,27 @@ pub(super) fn run(root: &Path) -> anyhow::Result<String> {
     let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("node")?;
     let mut lines = BufReader::new(script.stdout.take().context("no output")?).lines();
     let mut go_on = script.stdin.take().context("no input")?;
-    let (mut said, mut above) = (vec![format!("serve alone {:.1} % of a core", alone * 100.0)], Vec::new());
+    let mut next =
+        || -> anyhow::Result<Value> { Ok(serde_json::from_str(&lines.next().context("the script ended")??)?) };
+    let (mut said, mut above) = (Vec::new(), Vec::new());
     for view in VIEWS {
-        let line: Value = serde_json::from_str(&lines.next().context("the script ended")??)?;
+        next()?;
+        let (alone, _) = shares(&serving, &|| Ok(Duration::ZERO))?;
+        writeln!(go_on)?;
+        let line = next()?;
         let browser = line["browser"].as_u64().context("no process")?;
         let (serving, browsing) = shares(&serving, &|| tree_time(browser))?;
+        writeln!(go_on)?;
         let page = (serving - alone).max(0.0);
         let ladder = if *view == BOOK { line["ladder"].as_str().unwrap_or_default() } else { "" };
-        let figure = format!("{view}: browser {:.1} %, serve {:+.1} % {ladder}", browsing * 100.0, page * 100.0);
+        let [alone_percent, page_percent, browser_percent] = [alone, page, browsing].map(|share| share * 100.0);
+        let figure = format!(
+            "{view}: browser {browser_percent:.1} %, serve {alone_percent:.1} % alone and {page_percent:.1} % more {ladder}"
+        );
         let figure = figure.trim_end().to_owned();
         println!("{figure}");
         above.extend((browsing > BROWSER_MAX || page > SERVE_MAX).then(|| figure.clone()));
         said.push(figure);
-        writeln!(go_on)?;
     }
     ensure!(script.wait()?.success(), "the script failed");
     ensure!(above.is_empty(), "above 15 % in the browser or 3 % in serve: {}", above.join("; "));
@@ -62,11 +69,7 @@ pub(super) fn run(root: &Path) -> anyhow::Result<String> {
 
 type Clock<'a> = dyn Fn() -> anyhow::Result<Duration> + 'a;
 
-/// Share of a core over [`WATCHED`].
-fn share(time: &Clock<'_>) -> anyhow::Result<f64> {
-    Ok(shares(time, &|| Ok(Duration::ZERO))?.0)
-}
-
+/// Shares of a core over [`WATCHED`].
 fn shares(first: &Clock<'_>, second: &Clock<'_>) -> anyhow::Result<(f64, f64)> {
     let (before, started) = ((first()?, second()?), Instant::now());
     thread::sleep(WATCHED);
