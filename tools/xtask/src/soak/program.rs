@@ -37,6 +37,7 @@ impl Program {
 
     /// Starts `truetick` at `path` with `arguments` and its control plane at `http`, and waits until it is ready.
     pub(crate) fn start_at(path: &Path, arguments: &[&str], http: SocketAddr) -> anyhow::Result<Self> {
+        ensure!(get(http, "/readyz").is_err(), "another program serves {http}");
         let address = http.to_string();
         let mut program = Self::spawn(path, &[arguments, &["--http", &address]].concat(), Stdio::null())?;
         let started = Instant::now();
