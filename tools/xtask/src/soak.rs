@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: every engine of the shipped program for a long time, under faults, reloads, kills and slow
 //! readers. What a process holds must not grow.
 
+mod fill;
 mod players;
 mod plot;
 mod program;
@@ -9,6 +10,7 @@ mod trend;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -80,6 +82,8 @@ pub(crate) fn soak(root: &Path, minutes: u64) -> anyhow::Result<String> {
     };
     let mut venue = Venue::start(&stage.program)?;
     let mut watched = start(&stage, &venue)?;
+    let turn = watched.iter().find(|it| it.name == "turn").context("no turn")?;
+    fill::receive_buffers(&turn.program, (Ipv4Addr::LOCALHOST, TURN_PORT).into())?;
     let outcome = thread::scope(|scope| {
         for player in PLAYERS {
             scope.spawn(|| stage.play(player));

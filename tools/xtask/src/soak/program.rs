@@ -57,6 +57,11 @@ impl Program {
         let _ = self.0.wait();
     }
 
+    /// Returns the number of the process.
+    pub(super) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// The child itself, for its output.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.0
