@@ -21,8 +21,9 @@ mod tidy;
 mod tree;
 mod violation;
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use clap::Parser as _;
 
@@ -54,6 +55,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    leave_own_package();
     let outcome = match Command::parse() {
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy(arguments) => tidy::run(&arguments),
@@ -70,6 +72,22 @@ fn main() -> ExitCode {
         eprintln!("xtask: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// Starts this program again without what `cargo run` says of xtask's own package. Build scripts watch these variables, such
+/// as that of ring: with them every change between `cargo xtask` and `cargo` would build TLS and all above it again.
+fn leave_own_package() {
+    let is_of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let own: Vec<String> = names.filter(|name| is_of_package(name)).collect();
+    let Some(program) = std::env::current_exe().ok().filter(|_| !own.is_empty()) else { return };
+    let mut again = process::Command::new(program);
+    own.iter().for_each(|name| {
+        again.env_remove(name);
+    });
+    // It returns only if it fails: then this process goes on as it is.
+    let error = again.args(std::env::args_os().skip(1)).exec();
+    eprintln!("xtask: {error}");
 }
 
 /// The folder of the workspace's manifest.
