@@ -100,17 +100,11 @@ impl Device {
     /// # Errors
     /// `Attach` if there is no interface `name`; `Netlink` if the kernel does not answer.
     pub fn read(name: &str) -> Result<Self, PathError> {
-        let netlink = |os| PathError::Netlink { step: "interface", os };
-        let mut questions = Questions::open().map_err(|error| netlink(error.raw_os_error()))?;
-        let mut question = LinkMessage::default();
-        question.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
-        match questions.get(RouteNetlinkMessage::GetLink(question)) {
-            Ok(RouteNetlinkMessage::NewLink(message)) => Ok(Self::of(&message, Path::new("/sys/bus"))),
-            Ok(_) | Err(Failure::Malformed) => Err(netlink(None)),
-            Err(Failure::Os(os @ ENODEV)) => Err(PathError::Attach { interface: name.to_owned(), os: Some(os) }),
-            Err(Failure::Os(os)) => Err(netlink(Some(os))),
-        }
+        link_message(name).map(|message| Self::of_message(&message))
+    }
+
+    pub(crate) fn of_message(message: &LinkMessage) -> Self {
+        Self::of(message, Path::new("/sys/bus"))
     }
 
     /// Says whether and why the program is attached to it.
@@ -154,6 +148,21 @@ impl Device {
 }
 
 const ENODEV: i32 = 19;
+
+/// Asks the kernel about an interface.
+pub(crate) fn link_message(name: &str) -> Result<LinkMessage, PathError> {
+    let netlink = |os| PathError::Netlink { step: "interface", os };
+    let mut questions = Questions::open().map_err(|error| netlink(error.raw_os_error()))?;
+    let mut question = LinkMessage::default();
+    question.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
+    match questions.get(RouteNetlinkMessage::GetLink(question)) {
+        Ok(RouteNetlinkMessage::NewLink(message)) => Ok(message),
+        Ok(_) | Err(Failure::Malformed) => Err(netlink(None)),
+        Err(Failure::Os(os @ ENODEV)) => Err(PathError::Attach { interface: name.to_owned(), os: Some(os) }),
+        Err(Failure::Os(os)) => Err(netlink(Some(os))),
+    }
+}
 
 /// Returns the name of the driver that a device is bound to.
 fn driver_of(buses: &Path, bus: &str, parent: &str) -> Option<String> {
