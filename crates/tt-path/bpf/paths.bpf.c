@@ -314,7 +314,8 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 			return NOT_CHANNEL;
 		chan = channel->number;
 		channel_len = channel->len;
-		if ((be16(chan) >> 12) != 4 || be16(channel_len) + UDP_LEN + CHANNEL_LEN != udp_len)
+		// 0x4000 to 0x7FFF (RFC 5766 section 11): a server may bind more than RFC 8656's channels.
+		if ((be16(chan) >> 14) != 1 || be16(channel_len) + UDP_LEN + CHANNEL_LEN != udp_len)
 			return NOT_CHANNEL;
 	}
 

@@ -1,6 +1,10 @@
 //! The kernel path of the shipped program: client, server, router and peer in network namespaces.
 
+mod changes;
+mod clients;
 mod doctor;
+mod page;
+mod rules;
 mod scene;
 
 use std::collections::BTreeSet;
@@ -53,28 +57,12 @@ fn the_kernel_relays_and_every_payload_is_counted_once() {
     assert_eq!(ledger["in"], Value::from(ledger["out"].as_u64().unwrap() + ledger["dropped"].as_u64().unwrap()));
 }
 
-#[test]
-fn a_reload_that_denies_the_peer_cuts_the_kernel_off() {
-    let Some(mut scene) = Scene::require("native", "off") else { return };
-    scene.prove();
-    scene.server.edit(|text| text.replace("no_tcp = true", "no_tcp = true\ndeny_peer = [\"10.93.0.0/24\"]"));
-    let line = scene.server.reload();
-    assert!(line.contains("INFO"), "{line}");
-    wait("the path is closed", || scene.metric("truetick_turn_paths") == 0);
-    scene.client.send_channel(CHANNEL, &[7; LEN]);
-    scene.peer.send_to(&[9; LEN], scene.relayed).unwrap();
-    assert_eq!(scene.client.bind_channel(CHANNEL, scene.peer.local_addr().unwrap()), 403);
-    assert!(scene.client.is_silent());
-    scene.peer.set_nonblocking(true).unwrap();
-    assert!(scene.peer.recv(&mut [0; LEN]).is_err(), "nothing came through");
-}
-
 /// The program ends with the process, also by SIGKILL.
 #[test]
 fn a_killed_server_relays_nothing() {
     let Some(mut scene) = Scene::require("native", "off") else { return };
     scene.prove();
-    let Scene { network, server, mut client, peer, relayed } = scene;
+    let Scene { network, server, mut client, peer, relayed, .. } = scene;
     server.signal(Signal::SIGKILL);
     drop(server);
     client.send_channel(CHANNEL, &[7; LEN]);
