@@ -116,7 +116,7 @@ impl Device {
     /// Reads a message, and the driver of the device below `buses`: unlike `/sys/class/net`, it does not depend on the
     /// network namespace.
     fn of(message: &LinkMessage, buses: &Path) -> Self {
-        let interface = Interface { name: String::new(), index: message.header.index, mac: [0; 6] };
+        let interface = Interface { name: String::new(), index: message.header.index, mac: [0; 6], redirects: false };
         let mut device = Self { interface, driver: None, mtu: 0 };
         let (mut bus, mut parent) = (None, None);
         for attribute in &message.attributes {
@@ -143,6 +143,7 @@ impl Device {
         {
             device.driver = driver_of(buses, bus, parent);
         }
+        device.interface.redirects = device.driver.as_deref() == Some("veth");
         device
     }
 }
@@ -206,12 +207,13 @@ mod tests {
         let (parent, bus) = (attribute(56, b"virtio3\0"), attribute(57, b"virtio\0"));
         let hardware = [&named[..], &[parent.clone(), bus.clone()]].concat();
         let found = device(0, &hardware, buses.path());
-        let interface = Interface { name: "eth7".to_owned(), index: 17, mac: [2, 0, 0, 0, 0, 9] };
+        let interface = Interface { name: "eth7".to_owned(), index: 17, mac: [2, 0, 0, 0, 0, 9], redirects: false };
         assert_eq!(found, Device { interface, driver: Some("virtio_net".to_owned()), mtu: 1400 });
         assert_eq!(found.native_use().native, NativeUse::Auto);
 
         let kind = attribute(18, &attribute(1, b"veth\0"));
-        assert_eq!(device(0, &[kind], buses.path()).driver.as_deref(), Some("veth"));
+        let virtual_device = device(0, &[kind], buses.path());
+        assert_eq!((virtual_device.driver.as_deref(), virtual_device.interface.redirects), (Some("veth"), true));
         assert_eq!(device(8, &hardware, buses.path()).driver.as_deref(), Some("loopback"));
         let elsewhere = [attribute(56, b"virtio4\0"), bus.clone()];
         for attributes in [&elsewhere[..], &[parent], &[bus], &[]] {

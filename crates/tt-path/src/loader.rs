@@ -34,6 +34,9 @@ pub struct Interface {
     pub index: u32,
     /// Ethernet address.
     pub mac: [u8; 6],
+    /// Whether packets that leave by it again are redirected to it. The other end of a veth device reads what is sent
+    /// back (`XDP_TX`) only while it has a program, too.
+    pub redirects: bool,
 }
 
 /// Where the kernel runs the program.
@@ -131,7 +134,7 @@ impl Paths {
         let link = link.map_err(|error| failed(os_error(&error)))?;
         // An attachment by netlink would outlive the process. Dropping it detaches the program.
         let link = FdLink::try_from(link).map_err(|_| failed(None))?;
-        self.board.set_iface(interface.index, interface.mac);
+        self.board.set_iface(interface.index, interface.mac, interface.redirects);
         self.links.push((interface.index, link));
         Ok(())
     }
@@ -185,7 +188,7 @@ impl Paths {
 
     /// Uses the loopback interface without an attachment, as [`Paths::run`] needs it.
     pub fn prepare_runs(&self) {
-        self.board.set_iface(LOOPBACK, [0; 6]);
+        self.board.set_iface(LOOPBACK, [0; 6], false);
     }
 }
 

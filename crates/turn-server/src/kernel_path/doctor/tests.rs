@@ -4,7 +4,7 @@ use tt_path::drivers::Device;
 use super::*;
 
 fn survey_of(driver: &str) -> Survey {
-    let interface = Interface { name: "eth9".to_owned(), index: 9, mac: [2, 0, 0, 0, 0, 9] };
+    let interface = Interface { name: "eth9".to_owned(), index: 9, mac: [2, 0, 0, 0, 0, 9], redirects: false };
     Survey {
         device: Device { interface, driver: Some(driver.to_owned()), mtu: 1_500 },
         is_up: true,

@@ -1,13 +1,14 @@
 //! What happens to the network below open paths.
 
+use std::net::UdpSocket;
 use std::process::Command;
 
 use serde_json::Value;
 use testkit::{Requirement, find_program, require};
 
-use super::scene::{CHANNEL, IPV4, IPV6, ROUTER, SERVER, Scene};
+use super::scene::{CHANNEL, CLIENT, IPV4, IPV6, LEN, ROUTER, SERVER, Scene};
 use crate::operators::namespaces::ip;
-use crate::operators::operated::wait;
+use crate::operators::operated::{PATIENCE, wait};
 
 const WAY: &str = "10.93.0.0/24 via 10.92.0.1";
 
@@ -106,4 +107,26 @@ fn ipv6_is_relayed_in_the_kernel() {
     scene.wait_for_kernel();
     assert_eq!(scene.client.refresh(0), 0);
     scene.assert_cut_off();
+}
+
+/// Clients and peers behind one interface: what arrives there leaves there.
+#[test]
+fn one_interface_is_enough_for_clients_and_peers() {
+    let Some(mut scene) = Scene::require_proven(&IPV4, "") else { return };
+    let peer = scene.network.on(CLIENT, || UdpSocket::bind("10.91.0.3:0").unwrap());
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(scene.client.bind_channel(0x4001, peer.local_addr().unwrap()), 0);
+    scene.client.send_channel(0x4001, &[1; LEN]);
+    let (_, relayed) = peer.recv_from(&mut [0; LEN]).unwrap();
+    wait("two paths", || scene.metric("truetick_turn_paths") == 2);
+    let before = scene.counted()[1];
+    for number in 0..50 {
+        scene.client.send_channel(0x4001, &[number; LEN]);
+        let mut received = [0; LEN];
+        peer.recv(&mut received).unwrap();
+        assert_eq!(received, [number; LEN]);
+        peer.send_to(&[number; LEN], relayed).unwrap();
+        assert_eq!(scene.client.receive_channel(), (0x4001, vec![number; LEN]));
+    }
+    wait("the kernel has relayed them", || scene.counted()[1] >= before + 90);
 }
