@@ -5,6 +5,7 @@ mod conversation;
 mod examination;
 mod keys;
 mod observations;
+pub mod printed;
 mod reach;
 mod report;
 mod skew;

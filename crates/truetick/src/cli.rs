@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Config;
+#[cfg(any(feature = "market", feature = "turn"))]
+use crate::doctor;
 use crate::logs::{self, LogFormat, LogLevel};
 use crate::manual;
 #[cfg(feature = "simulate")]
 use crate::simulate;
 #[cfg(feature = "market")]
-use crate::{audit, doctor, market, record, replay, up};
+use crate::{audit, market, record, replay, up};
 #[cfg(feature = "bench")]
 use crate::{bench, floor};
 #[cfg(feature = "turn")]
@@ -92,8 +94,8 @@ enum Command {
     /// Follow order books of a venue and print them with their proofs
     #[cfg(feature = "market")]
     Market(Box<market::Args>),
-    /// Check each step of connecting to a venue
-    #[cfg(feature = "market")]
+    /// Check each step of connecting to a venue; or, as `doctor paths`, what the kernel path of the TURN server needs
+    #[cfg(any(feature = "market", feature = "turn"))]
     Doctor(Box<doctor::Args>),
     /// Evaluate order intents against limits
     #[cfg(feature = "risk")]
@@ -240,7 +242,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Up(args) => up::run(&args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "market")]
         Command::Market(args) => market::run(&args, &config).map(|()| ExitCode::SUCCESS),
-        #[cfg(feature = "market")]
+        #[cfg(any(feature = "market", feature = "turn"))]
         Command::Doctor(args) => doctor::run(*args, &config),
         #[cfg(feature = "risk")]
         Command::Risk(args) => risk::run(args, &config).map(|()| ExitCode::SUCCESS),

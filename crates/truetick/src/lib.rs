@@ -23,7 +23,7 @@ mod control_state;
 pub mod credential;
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 mod demo;
-#[cfg(feature = "market")]
+#[cfg(any(feature = "market", feature = "turn"))]
 pub mod doctor;
 #[cfg(feature = "bench")]
 pub mod floor;

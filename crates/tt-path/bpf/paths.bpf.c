@@ -106,7 +106,8 @@ struct hop {
 
 struct iface {
 	__u32 ifindex, state;
-	__u16 mac[3], pad;
+	__u16 mac[3];
+	__u16 redirects; // the device takes no XDP_TX: see drivers.rs
 	__u32 seen, proven, checked, bad;
 };
 
@@ -261,7 +262,7 @@ static __always_inline enum reason prove(struct xdp_md *ctx, struct iface *iface
 	return PROVING;
 }
 
-// Relays one packet, or says why not. `ifindex` is where it leaves.
+// Relays one packet, or says why not. `ifindex` is where it is redirected to; 0: it leaves where it came from.
 static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, __u32 *ifindex)
 {
 	const __u32 ip_len = is_ip6 ? IP6_LEN : IP4_LEN, heads_len = ETH_LEN + ip_len + UDP_LEN;
@@ -314,7 +315,8 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 			return NOT_CHANNEL;
 		chan = channel->number;
 		channel_len = channel->len;
-		if ((be16(chan) >> 12) != 4 || be16(channel_len) + UDP_LEN + CHANNEL_LEN != udp_len)
+		// 0x4000 to 0x7FFF (RFC 5766 section 11): a server may bind more than RFC 8656's channels.
+		if ((be16(chan) >> 14) != 1 || be16(channel_len) + UDP_LEN + CHANNEL_LEN != udp_len)
 			return NOT_CHANNEL;
 	}
 
@@ -439,7 +441,7 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 	}
 	__sync_fetch_and_add(&tally->packets, 1);
 	__sync_fetch_and_add(&tally->bytes, payload_len);
-	*ifindex = hop->ifindex;
+	*ifindex = hop->ifindex == ctx->ingress_ifindex && !iface->redirects ? 0 : hop->ifindex;
 	return RELAYED;
 }
 
@@ -464,7 +466,7 @@ int paths(struct xdp_md *ctx)
 	if (count)
 		(*count)++;
 	if (LIKELY(reason == RELAYED))
-		return ifindex == ctx->ingress_ifindex ? XDP_TX : bpf_redirect(ifindex, 0);
+		return ifindex ? bpf_redirect(ifindex, 0) : XDP_TX;
 	return reason == BANDWIDTH ? XDP_DROP : reason == LOST ? XDP_ABORTED : XDP_PASS;
 }
 

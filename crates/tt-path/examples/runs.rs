@@ -1,4 +1,4 @@
-//! Prints the time of one run of the program in the kernel, with hot caches: `cargo run --release -p tt-path --example
+//! Prints the time of one run of the program in the kernel, with hot caches, and of the writes of a channel: `cargo run --release -p tt-path --example
 //! runs`, as root or with CAP_BPF and CAP_NET_ADMIN.
 //!
 //! A run gets what the run before has made of the frame, so two paths lead to each other: one removes the ChannelData
@@ -52,7 +52,26 @@ mod on_linux {
         other[36..38].copy_from_slice(&53_u16.to_be_bytes());
         measure(&paths, "another port", &other, 2)?;
         other[12..14].copy_from_slice(&[0x08, 0x06]);
-        measure(&paths, "another protocol", &other, 2)
+        measure(&paths, "another protocol", &other, 2)?;
+        channels(&paths)
+    }
+
+    /// Opens and closes a channel again and again: two entries each way, four system calls.
+    fn channels(paths: &Paths) -> Result<(), PathError> {
+        let mut writer = paths.writer()?;
+        let specs = specs(true);
+        let mut times = Vec::with_capacity(BATCHES);
+        for _ in 0..BATCHES {
+            let started = cpu_time();
+            for _ in 0..REPEAT {
+                specs.iter().try_for_each(|spec| writer.open(spec))?;
+                specs.iter().try_for_each(|spec| writer.close(&spec.key).map(drop))?;
+            }
+            times.push((cpu_time().0 - started.0) / u64::from(REPEAT));
+        }
+        times.sort_unstable();
+        println!("{:<28} {:>5} {:>5}", "open and close of a channel", times[0], times[BATCHES / 2]);
+        Ok(())
     }
 
     /// Runs batches; each must end with `action`.
@@ -79,7 +98,15 @@ mod on_linux {
     }
 
     fn now() -> Nanos {
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+        time_of(ClockId::CLOCK_MONOTONIC)
+    }
+
+    fn cpu_time() -> Nanos {
+        time_of(ClockId::CLOCK_THREAD_CPUTIME_ID)
+    }
+
+    fn time_of(clock: ClockId) -> Nanos {
+        let now = clock_gettime(clock).expect("every Linux has this clock");
         Nanos(now.tv_sec() as u64 * Nanos::PER_SECOND + now.tv_nsec() as u64)
     }
 

@@ -145,8 +145,8 @@ impl Board {
     }
 
     /// Fills the slot of an interface; the proof begins.
-    pub(crate) fn set_iface(&self, ifindex: u32, mac: [u8; 6]) {
-        let iface = Iface { ifindex, state: STATE_PROVING, mac, ..Iface::default() };
+    pub(crate) fn set_iface(&self, ifindex: u32, mac: [u8; 6], redirects: bool) {
+        let iface = Iface { ifindex, state: STATE_PROVING, mac, redirects: redirects.into(), ..Iface::default() };
         let words: [u32; IFACE_WORDS] = zerocopy::transmute!(iface);
         // The index comes last: without it the program does not look at the rest.
         for (word, value) in self.iface_words(ifindex).iter().zip(words).rev() {

@@ -100,17 +100,11 @@ impl Device {
     /// # Errors
     /// `Attach` if there is no interface `name`; `Netlink` if the kernel does not answer.
     pub fn read(name: &str) -> Result<Self, PathError> {
-        let netlink = |os| PathError::Netlink { step: "interface", os };
-        let mut questions = Questions::open().map_err(|error| netlink(error.raw_os_error()))?;
-        let mut question = LinkMessage::default();
-        question.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
-        match questions.get(RouteNetlinkMessage::GetLink(question)) {
-            Ok(RouteNetlinkMessage::NewLink(message)) => Ok(Self::of(&message, Path::new("/sys/bus"))),
-            Ok(_) | Err(Failure::Malformed) => Err(netlink(None)),
-            Err(Failure::Os(os @ ENODEV)) => Err(PathError::Attach { interface: name.to_owned(), os: Some(os) }),
-            Err(Failure::Os(os)) => Err(netlink(Some(os))),
-        }
+        link_message(name).map(|message| Self::of_message(&message))
+    }
+
+    pub(crate) fn of_message(message: &LinkMessage) -> Self {
+        Self::of(message, Path::new("/sys/bus"))
     }
 
     /// Says whether and why the program is attached to it.
@@ -122,7 +116,7 @@ impl Device {
     /// Reads a message, and the driver of the device below `buses`: unlike `/sys/class/net`, it does not depend on the
     /// network namespace.
     fn of(message: &LinkMessage, buses: &Path) -> Self {
-        let interface = Interface { name: String::new(), index: message.header.index, mac: [0; 6] };
+        let interface = Interface { name: String::new(), index: message.header.index, mac: [0; 6], redirects: false };
         let mut device = Self { interface, driver: None, mtu: 0 };
         let (mut bus, mut parent) = (None, None);
         for attribute in &message.attributes {
@@ -149,11 +143,27 @@ impl Device {
         {
             device.driver = driver_of(buses, bus, parent);
         }
+        device.interface.redirects = device.driver.as_deref() == Some("veth");
         device
     }
 }
 
 const ENODEV: i32 = 19;
+
+/// Asks the kernel about an interface.
+pub(crate) fn link_message(name: &str) -> Result<LinkMessage, PathError> {
+    let netlink = |os| PathError::Netlink { step: "interface", os };
+    let mut questions = Questions::open().map_err(|error| netlink(error.raw_os_error()))?;
+    let mut question = LinkMessage::default();
+    question.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
+    match questions.get(RouteNetlinkMessage::GetLink(question)) {
+        Ok(RouteNetlinkMessage::NewLink(message)) => Ok(message),
+        Ok(_) | Err(Failure::Malformed) => Err(netlink(None)),
+        Err(Failure::Os(os @ ENODEV)) => Err(PathError::Attach { interface: name.to_owned(), os: Some(os) }),
+        Err(Failure::Os(os)) => Err(netlink(Some(os))),
+    }
+}
 
 /// Returns the name of the driver that a device is bound to.
 fn driver_of(buses: &Path, bus: &str, parent: &str) -> Option<String> {
@@ -197,12 +207,13 @@ mod tests {
         let (parent, bus) = (attribute(56, b"virtio3\0"), attribute(57, b"virtio\0"));
         let hardware = [&named[..], &[parent.clone(), bus.clone()]].concat();
         let found = device(0, &hardware, buses.path());
-        let interface = Interface { name: "eth7".to_owned(), index: 17, mac: [2, 0, 0, 0, 0, 9] };
+        let interface = Interface { name: "eth7".to_owned(), index: 17, mac: [2, 0, 0, 0, 0, 9], redirects: false };
         assert_eq!(found, Device { interface, driver: Some("virtio_net".to_owned()), mtu: 1400 });
         assert_eq!(found.native_use().native, NativeUse::Auto);
 
         let kind = attribute(18, &attribute(1, b"veth\0"));
-        assert_eq!(device(0, &[kind], buses.path()).driver.as_deref(), Some("veth"));
+        let virtual_device = device(0, &[kind], buses.path());
+        assert_eq!((virtual_device.driver.as_deref(), virtual_device.interface.redirects), (Some("veth"), true));
         assert_eq!(device(8, &hardware, buses.path()).driver.as_deref(), Some("loopback"));
         let elsewhere = [attribute(56, b"virtio4\0"), bus.clone()];
         for attributes in [&elsewhere[..], &[parent], &[bus], &[]] {

@@ -381,6 +381,13 @@ fn netlink_error(step: &'static str, failure: Failure) -> PathError {
     PathError::Netlink { step, os }
 }
 
+/// Asks where packets of a pair leave, if the program were attached to one interface.
+pub(crate) fn next_hop(pair: AddressPair, ifindex: u32) -> Result<NextHop, Refusal> {
+    let mut kernel = Kernel::open().map_err(|_| Refusal::Unknown)?;
+    let target = kernel.target(pair.source, pair.destination, &[ifindex])?;
+    state(&mut kernel, target, Confirmation::Asked)
+}
+
 /// Asks for interface and neighbour of a target.
 fn state(kernel: &mut Kernel, target: Target, confirmation: Confirmation) -> Result<NextHop, Refusal> {
     let link = kernel.link(target.ifindex).map_err(|_| Refusal::Unknown)?.ok_or(Refusal::LinkDown)?;

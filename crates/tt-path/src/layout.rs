@@ -105,7 +105,8 @@ pub(crate) struct Iface {
     pub(crate) ifindex: u32,
     pub(crate) state: u32,
     pub(crate) mac: [u8; 6],
-    pub(crate) pad: u16,
+    /// 1 if packets that leave by it again are redirected to it; 0: sent back (`XDP_TX`).
+    pub(crate) redirects: u16,
     pub(crate) seen: u32,
     pub(crate) proven: u32,
     pub(crate) checked: u32,
@@ -151,6 +152,6 @@ pub(crate) const LAYOUTS: [Layout; 8] = [
     layout!("tally", Tally, packets, bytes, dropped_meter, pad),
     layout!("meter", Meter, full_at, byte_ns_fp24),
     layout!("hop", Hop, dst, src, ifindex, mtu, valid, pad),
-    layout!("iface", Iface, ifindex, state, mac, pad, seen, proven, checked, bad),
+    layout!("iface", Iface, ifindex, state, mac, redirects, seen, proven, checked, bad),
     layout!("meta", Meta, on, epoch, heartbeat, dscp, unused, pad),
 ];

@@ -10,6 +10,7 @@
 //! - [`Writer`] opens and closes paths and sets next hops: one per thread.
 //! - [`NextHops`] resolves next hops by rtnetlink, and keeps them true: one per process.
 //! - [`drivers`] describes interfaces, and says on which drivers `auto` uses native mode, and why.
+//! - [`survey`] examines an interface for an operator.
 //! - [`Board`] is the memory that process and program share: ports, switch, heartbeat, meters, tallies, proofs.
 //!
 //! # Privileges
@@ -63,6 +64,7 @@ mod layout;
 mod loader;
 mod reason;
 mod spec;
+pub mod survey;
 #[allow(unsafe_code)]
 mod sys;
 mod writer;

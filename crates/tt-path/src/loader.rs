@@ -34,6 +34,9 @@ pub struct Interface {
     pub index: u32,
     /// Ethernet address.
     pub mac: [u8; 6],
+    /// Whether packets that leave by it again are redirected to it. The other end of a veth device reads what is sent
+    /// back (`XDP_TX`) only while it has a program, too.
+    pub redirects: bool,
 }
 
 /// Where the kernel runs the program.
@@ -73,13 +76,17 @@ impl Paths {
     /// `Layout` if object and crate disagree; `Load` if the kernel denies or rejects a map or the program; `Map` if a
     /// map cannot be mapped.
     pub fn load(capacity: Capacity) -> Result<Self, PathError> {
-        btf::check(OBJECT)?;
+        Self::load_object(OBJECT, capacity)
+    }
+
+    fn load_object(object: &[u8], capacity: Capacity) -> Result<Self, PathError> {
+        btf::check(object)?;
         // A table of size 0 cannot be made.
         let (paths, meters) = (capacity.paths.max(1), capacity.meters.max(1));
         let mut loader = EbpfLoader::new();
         loader.btf(None).map_max_entries("flows4", paths).map_max_entries("flows6", paths);
         loader.map_max_entries("tallies", paths).map_max_entries("meters", meters);
-        let mut program = loader.load(OBJECT).map_err(|error| load_error("maps", &error))?;
+        let mut program = loader.load(object).map_err(|error| load_error("maps", &error))?;
         xdp_of(&mut program)?.load().map_err(|error| program_error(&error))?;
         let mut take = |name: &'static str| program.take_map(name).ok_or(PathError::Map { map: name, os: None });
         let array = |map: Map, name| {
@@ -127,7 +134,7 @@ impl Paths {
         let link = link.map_err(|error| failed(os_error(&error)))?;
         // An attachment by netlink would outlive the process. Dropping it detaches the program.
         let link = FdLink::try_from(link).map_err(|_| failed(None))?;
-        self.board.set_iface(interface.index, interface.mac);
+        self.board.set_iface(interface.index, interface.mac, interface.redirects);
         self.links.push((interface.index, link));
         Ok(())
     }
@@ -181,7 +188,7 @@ impl Paths {
 
     /// Uses the loopback interface without an attachment, as [`Paths::run`] needs it.
     pub fn prepare_runs(&self) {
-        self.board.set_iface(LOOPBACK, [0; 6]);
+        self.board.set_iface(LOOPBACK, [0; 6], false);
     }
 }
 
@@ -210,4 +217,34 @@ fn program_error(error: &ProgramError) -> PathError {
         |line: &&str| ["processed ", "verification time ", "stack depth "].iter().any(|start| line.starts_with(start));
     let line = log.lines().rev().find(|line| !line.trim().is_empty() && !is_statistics(line));
     PathError::Load { step: "program", os: io_error.raw_os_error(), detail: line.unwrap_or_default().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use object::{Object as _, ObjectSection as _};
+    use testkit::{Requirement, require};
+
+    use super::*;
+
+    /// `exit` as the first instruction, without a result.
+    const EXIT: [u8; 8] = [0x95, 0, 0, 0, 0, 0, 0, 0];
+
+    #[test]
+    fn a_rejected_program_is_one_line() {
+        let capacity = Capacity { paths: 1, meters: 1 };
+        let permitted = match Paths::load(capacity) {
+            Err(error) if error.os_error() == Some(1) => Err(error.to_string()),
+            loaded => loaded.map(drop).map_err(|error| panic!("{error}")),
+        };
+        let Some(()) = require(Requirement::Privilege, permitted) else { return };
+        let mut object = OBJECT.to_vec();
+        let (start, _) = object::File::parse(OBJECT).unwrap().section_by_name("xdp").unwrap().file_range().unwrap();
+        object[start as usize..start as usize + 8].copy_from_slice(&EXIT);
+        let error = Paths::load_object(&object, capacity).map(drop).unwrap_err();
+        assert!(matches!(&error, PathError::Load { step: "program", os: Some(13 | 22), .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.starts_with("the kernel rejects the XDP program: ") && !text.contains('\n'), "{text}");
+        assert!(text.ends_with("; Linux 5.18 or later is needed") && text.len() < 200, "{text}");
+        println!("{text}");
+    }
 }

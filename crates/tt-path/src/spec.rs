@@ -22,7 +22,7 @@ pub enum Direction {
 pub struct PathKey {
     /// Which end sends.
     pub direction: Direction,
-    /// Number of the channel, 0x4000 to 0x4FFF.
+    /// Number of the channel, 0x4000 to 0x7FFF: those of RFC 8656 end at 0x4FFF.
     pub channel: u16,
     /// Sender of the packet.
     pub from: SocketAddr,

@@ -1,3 +1,4 @@
 //! All unsafe code of the crate.
 
+pub(crate) mod ethtool;
 pub(crate) mod mapping;

@@ -27,7 +27,7 @@ pub struct PathLease {
     pub relayed: RelayAddress,
     /// The peer, of the client's address family.
     pub peer: SocketAddr,
-    /// The channel, 0x4000 to 0x4FFF.
+    /// The channel, as the server accepts numbers.
     pub channel: u16,
     /// The first moment at which it relays nothing.
     pub until: Nanos,

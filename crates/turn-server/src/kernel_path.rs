@@ -4,8 +4,11 @@
 //! kernel's tables ([`WorkerPaths`]), and one thread follows routes and neighbours and keeps the program alive: without
 //! its heartbeat the program hands every packet up. On any failure the sockets relay, and one line says why.
 
+pub mod doctor;
 mod hops;
 mod interfaces;
+mod plan;
+mod proofs;
 mod worker;
 
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +22,7 @@ use anyhow::Context as _;
 use nix::poll::{PollFd, PollFlags, poll};
 use tt_model::Nanos;
 use tt_os::clock::monotonic;
-use tt_path::drivers::{Device, Driver, NativeUse};
+use tt_path::drivers::Device;
 use tt_path::{Capacity, HopEvent, Mode, NextHops, PathError, Paths, PortKind, Proof, Reason, Tally};
 use tt_status::accounting::Count;
 use tt_status::turn::PathInterface;
@@ -27,6 +30,7 @@ use tt_status::turn::PathInterface;
 use crate::config::TurnConfig;
 use crate::privileges;
 use crate::section::KernelMode;
+use proofs::{ProofChange, ProofWatch};
 pub(crate) use worker::WorkerPaths;
 
 /// Interval of the heartbeat, without which the program relays nothing after two seconds.
@@ -126,7 +130,7 @@ impl KernelPath {
         let (path, stop) = (Arc::clone(self), Arc::clone(stop));
         let notifications = path.hops().as_fd().try_clone_to_owned().context("turn: cannot follow routes")?;
         let run = move || {
-            let mut proofs = vec![Proof::Proving; path.attached.len()];
+            let mut proofs = vec![ProofWatch::new(); path.attached.len()];
             let (mut events, mut has_failed) = (Vec::new(), false);
             while !stop.load(Ordering::Relaxed) {
                 let mut polled = [PollFd::new(notifications.as_fd(), PollFlags::POLLIN)];
@@ -144,7 +148,7 @@ impl KernelPath {
                 if events.drain(..).any(|event| changes_ways(&event)) {
                     path.generation.fetch_add(1, Ordering::Release);
                 }
-                path.watch_proofs(&mut proofs);
+                path.watch_proofs(&mut proofs, now);
             }
             path.paths.board().switch(false);
         };
@@ -167,23 +171,22 @@ impl KernelPath {
         }
     }
 
-    /// Logs an interface whose proof is complete or has failed.
-    fn watch_proofs(&self, known: &mut [Proof]) {
-        for (known, (Device { interface, .. }, _)) in known.iter_mut().zip(&self.attached) {
+    /// Logs an interface whose proof is complete or has failed, and begins failed proofs again.
+    fn watch_proofs(&self, watches: &mut [ProofWatch], now: Nanos) {
+        for (watch, (Device { interface, .. }, _)) in watches.iter_mut().zip(&self.attached) {
             let state = self.paths.board().proof(interface.index);
-            if *known == state.proof {
-                continue;
-            }
-            *known = state.proof;
             let (name, checked, bad) = (&interface.name, state.checked, state.bad);
-            match state.proof {
-                Proof::Proven => tracing::info!(interface = name, checked, "the kernel relays: checksums are complete"),
-                Proof::Unproven => tracing::warn!(
+            match watch.follow(state.proof, now) {
+                Some(ProofChange::Proven) => {
+                    tracing::info!(interface = name, checked, "the kernel relays: checksums are complete");
+                }
+                Some(ProofChange::Failed) => tracing::warn!(
                     interface = name,
                     bad,
                     "the sockets relay: packets arrive without complete checksums; on the sender's side: ethtool -K IFACE tx off"
                 ),
-                Proof::Off | Proof::Proving => {}
+                Some(ProofChange::Again) => self.paths.board().prove_again(interface.index),
+                None => {}
             }
         }
     }
@@ -219,10 +222,7 @@ impl KernelPath {
             PathInterface {
                 name: interface.name.clone(),
                 driver: driver.clone(),
-                mode: match mode {
-                    Mode::Native => "native",
-                    Mode::Generic => "generic",
-                },
+                mode: mode_name(*mode),
                 proof: match proof.proof {
                     Proof::Off => "off",
                     Proof::Proving => "proving",
@@ -277,20 +277,20 @@ impl std::fmt::Debug for KernelPath {
     }
 }
 
+/// Name of a mode in reports.
+const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Native => "native",
+        Mode::Generic => "generic",
+    }
+}
+
 /// Attaches the program as `data_path` says.
 ///
 /// # Errors
 /// Why not.
 fn attach(paths: &mut Paths, data_path: KernelMode, device: &Device) -> anyhow::Result<Mode> {
-    let Driver { native, reason, .. } = device.native_use();
-    let mode = match (data_path, native) {
-        (KernelMode::Generic, _) => Mode::Generic,
-        (_, NativeUse::Never) => anyhow::bail!("{reason}"),
-        (KernelMode::Native, NativeUse::Auto | NativeUse::Asked) | (_, NativeUse::Auto) => Mode::Native,
-        (KernelMode::Auto | KernelMode::Off, NativeUse::Asked) => {
-            anyhow::bail!("{reason}; --data-path native attaches nevertheless")
-        }
-    };
+    let mode = plan::mode(data_path, device.native_use()).map_err(anyhow::Error::msg)?;
     paths.attach(&device.interface, mode)?;
     Ok(mode)
 }

@@ -63,6 +63,7 @@ pub use counters::Totals;
 pub use credentials::{
     AuthSecret, ExternalCredentials, ExternalLimits, ExternalUsers, KeyedUsers, NonceKeys, Password, User, Users,
 };
+pub use kernel_path::doctor as path_doctor;
 pub use launch::{start, start_with};
 pub use listeners::StreamAddr;
 pub use passed::PassedSockets;

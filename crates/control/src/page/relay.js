@@ -106,9 +106,22 @@ async function test() {
 byId("try").addEventListener("click", test);
 byId("credentials").addEventListener("submit", (event) => event.preventDefault());
 
+/** The share of relayed packets that the kernel relays itself; absent where it relays nothing. */
+function showKernel({ ledger, kernel_path: path }) {
+  const line = byId("in-kernel");
+  line.hidden = !path;
+  if (!path) return;
+  const byKernel = path.to_peers + path.to_clients;
+  const all = ledger.outcomes.filter(({ name }) => name.includes("relayed") || name === "hairpinned").reduce((sum, row) => sum + row.count, 0);
+  const share = all === 0 ? "no packet yet" : `${Math.floor((100 * byKernel) / all)} % of relayed packets`;
+  const on = path.interfaces.map(({ name, mode, proof }) => `${name} ${mode}, ${proof}`).join("; ");
+  text(line, `in the kernel: ${share}, ${count(path.to_peers)} to peers and ${count(path.to_clients)} to clients; channels: ${count(path.open)}; ${on}`);
+}
+
 export function showRelay({ turn, trial: hasTrial, at_unix_ms: now }) {
   if (!turn) return;
   offer(turn, hasTrial).catch(() => { listened = ""; });
+  showKernel(turn);
   const found = turn.rejected_sources.map((row) => [row.source, row.code === 401 ? "401, wrong name or password" : String(row.code), count(row.count), `${ago(now - row.last_unix_ms)} ago`, row.code === 401]);
   for (const { rule, count: times } of turn.denied.filter((row) => row.count > 0)) found.push(["peers, since the start", `403, rule ${rule}`, count(times), "", false]);
   if (found.length === 0) found.push(["none", "", "", "", false]);

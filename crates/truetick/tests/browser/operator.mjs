@@ -39,6 +39,7 @@ seen.elsewhere = await page.evaluate(() => location.hash);
 
 // The list, with a wrong token first.
 await visit(page, "relay");
+seen.kernel = await page.locator("#in-kernel").isVisible();
 await allocate(password, 2);
 const form = page.locator("#allocations-token");
 await form.getByLabel("API token").fill("another token");

@@ -252,6 +252,7 @@ fn an_operator_sees_attacks_and_ends_allocations() {
     assert!(text(&seen["calm"]).starts_with("No call is relayed"), "{}", seen["calm"]);
     assert!(text(&seen["wrong"]).contains("refused with 401"), "{}", seen["wrong"]);
 
+    assert_eq!(seen["kernel"], false, "no share of a kernel path that is off");
     let listed = rows(&seen["listed"]);
     assert_eq!(listed.len(), 2, "{listed:?}");
     assert!(listed.iter().all(|row| row[0] == "ann" && text(&row[1]).starts_with("udp 127.0.0.1:")), "{listed:?}");

@@ -17,6 +17,12 @@ macro_rules! refusals {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
+
+            /// Returns the reason in a sentence or two.
+            #[must_use]
+            pub fn reason(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim(),)+ }
+            }
         }
     };
 }

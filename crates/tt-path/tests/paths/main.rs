@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 mod check;
+mod hostile;
 mod in_kernel;
 mod machine;
 mod namespaces;

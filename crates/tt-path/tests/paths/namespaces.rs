@@ -162,9 +162,9 @@ impl Scene {
         let mut paths = Paths::load(Capacity { paths: 4, meters: 1 }).unwrap();
         network.on(Side::Relay, || {
             for (name, (index, mac)) in [("r11", TOWARD_CLIENT), ("r13", TOWARD_PEER)] {
-                paths.attach(&Interface { name: name.to_owned(), index, mac }, Mode::Native).unwrap();
+                paths.attach(&Interface { name: name.to_owned(), index, mac, redirects: true }, Mode::Native).unwrap();
             }
-            let again = Interface { name: "r11".to_owned(), index: 11, mac: [0; 6] };
+            let again = Interface { name: "r11".to_owned(), index: 11, mac: [0; 6], redirects: true };
             let error = paths.attach(&again, Mode::Native).unwrap_err();
             assert!(error.to_string().contains("cannot be attached with interface 11"), "{error}");
         });

@@ -516,7 +516,7 @@ fn an_interface_is_described_with_its_driver() {
     let [veth, loopback, missing] =
         network.on(Side::Relay, || ["r13", "lo", "r99"].map(tt_path::drivers::Device::read));
     let veth = veth.unwrap();
-    let interface = Interface { name: "r13".to_owned(), index: TOWARD_PEER.0, mac: TOWARD_PEER.1 };
+    let interface = Interface { name: "r13".to_owned(), index: TOWARD_PEER.0, mac: TOWARD_PEER.1, redirects: true };
     assert_eq!((veth.interface, veth.driver.as_deref(), veth.mtu), (interface, Some("veth"), 1500));
     assert_eq!(loopback.unwrap().native_use().native, NativeUse::Never);
     let error = missing.unwrap_err();

@@ -333,6 +333,6 @@ fn ip_len(frame: &[u8]) -> usize {
 fn channel_of(payload: &[u8]) -> Option<u16> {
     let header = payload.get(..4)?;
     let number = be16(header, 0);
-    let is_valid = (0x4000..=0x4fff).contains(&number) && usize::from(be16(header, 2)) == payload.len() - 4;
+    let is_valid = (0x4000..=0x7fff).contains(&number) && usize::from(be16(header, 2)) == payload.len() - 4;
     is_valid.then_some(number)
 }

@@ -184,6 +184,17 @@ fn an_interface_with_the_same_slot_is_another_one() {
     assert_eq!(subject.reasons()[Reason::Interface as usize - 1], 1);
 }
 
+/// The other end of a veth device does not read what is sent back.
+#[test]
+fn a_device_that_redirects_gets_what_leaves_by_it_again() {
+    let (mut subject, relay) = proven();
+    let frame = to_peer(&relay.bindings[0], 100);
+    assert_eq!(subject.run(&frame).action, 3);
+    subject.0.table("ifaces").values[IFINDEX as usize * 32 + 14] = 1;
+    let done = subject.run(&frame);
+    assert_eq!((done.action, done.redirected), (4, Some(IFINDEX)));
+}
+
 #[test]
 fn partial_checksums_fail_the_proof_and_always_go_up() {
     let (mut subject, mut relay) = proven();

@@ -46,7 +46,7 @@ pub(crate) fn bindings(now: u64) -> Vec<Binding> {
             };
             let (to_peer, to_client) = (lease(0), lease(1));
             bindings.push(Binding {
-                number: 0x4000 + kind * 0x2ff,
+                number: 0x4000 + kind * 0xb00,
                 client: address(family, 10 + usize::from(kind), 40_000 + kind),
                 listener: address(family, 1, LISTENERS[usize::from(kind) % 2]),
                 relayed: address(family, 2, 49_152 + kind),
@@ -149,7 +149,7 @@ pub(crate) fn udp_at(frame: &[u8]) -> usize {
 }
 
 /// Calculates the checksums again after a change.
-fn refresh(frame: &mut [u8], binding: &Binding, direction: Direction) {
+pub(crate) fn refresh(frame: &mut [u8], binding: &Binding, direction: Direction) {
     let at = udp_at(frame);
     if at == 34 {
         seal(&mut frame[ETH_LEN..34]);
@@ -249,7 +249,7 @@ fn break_inside(frame: &mut [u8], kind: u64, (binding, direction): (&Binding, Di
     let random_byte = random.next_u64() as u8;
     match kind {
         12 if toward_peer => {
-            let number: u16 = [0x3fff, 0x5000, 0x0001, 0x16fe, 0x4ffe][random.index(5)];
+            let number: u16 = [0x3fff, 0x8000, 0x0001, 0x16fe, 0x4ffe, 0x7fff, 0xffff][random.index(7)];
             frame[at + 8..at + 10].copy_from_slice(&number.to_be_bytes());
             refresh(frame, binding, direction);
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use tt_model::{Nanos, Transport};
+use tt_turn::config::{ChannelNumbers, Config};
 use tt_turn::event::AllocationEnd;
 use tt_turn::path::{PathChange, PathId, PathLease, PathTraffic};
 use tt_turn::policy::{PeerPolicy, PeerRange};
@@ -280,6 +281,17 @@ fn what_the_server_must_look_at_is_no_path() {
     world.allocate(client);
     assert_eq!(world.bind(client, 0x4000, addr(PEER)), 0);
     assert_eq!(changes(&mut world), []);
+}
+
+/// coturn's client draws its numbers up to 0x7FFF.
+#[test]
+fn every_number_that_the_server_binds_is_a_path() {
+    let config = Config { channel_numbers: ChannelNumbers::Rfc5766, ..world::config() };
+    let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
+    world.server.offer_paths(512);
+    world.allocate(addr(CLIENT));
+    assert_eq!(world.bind(addr(CLIENT), 0x7FFF, addr(PEER)), 0);
+    assert_eq!(opened(&mut world).1.channel, 0x7FFF);
 }
 
 #[test]

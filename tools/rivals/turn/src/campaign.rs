@@ -13,7 +13,7 @@ use crate::process;
 use crate::record::{self, Record, Runs};
 use crate::rivals::{Contestant, Places};
 use crate::rows::{Row, WINDOW, Work};
-use crate::stage::{Generator, Running};
+use crate::stage::{Generator, LOOPBACK, Running};
 use crate::trial::{self, Plan};
 use bench::harness::notes::Stamp;
 
@@ -64,7 +64,7 @@ pub(crate) fn run(campaign: &Campaign, places: &Places, cores: Cores) -> anyhow:
     }
     process::hurry();
     process::raise_descriptors();
-    let mut generator = Generator::new(campaign.seed)?;
+    let mut generator = Generator::new(campaign.seed, LOOPBACK)?;
     let stamp = Stamp::now(&places.root);
     let mut notes = environment::notes(&stamp, campaign, places, cores);
     notes.extend(campaign.forced.clone());

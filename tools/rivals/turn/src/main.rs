@@ -22,6 +22,7 @@ mod stun;
 mod summary;
 mod traffic;
 mod trial;
+mod veth;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,10 @@ enum Ask {
 
 #[derive(Debug, clap::Args)]
 struct Flags {
+    /// Where generator and servers are: on loopback addresses, or as root in namespaces with veth devices between them,
+    /// where truetick's kernel path and the smallest XDP program run, too
+    #[arg(long, value_enum, default_value_t = Topology::Loopback)]
+    topology: Topology,
     /// About two minutes: fewer rows, fewer and shorter rounds
     #[arg(long)]
     quick: bool,
@@ -108,12 +113,22 @@ struct Flags {
     no_build: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Topology {
+    Loopback,
+    Veth,
+}
+
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     match cli.command {
         Some(Ask::Echo { listen }) => echo::serve(listen),
         Some(Ask::Prepare) => prepare::build(&places(&cli.flags)?),
         Some(Ask::Summarise { file, markdown }) => {
+            if cli.flags.topology == Topology::Veth {
+                veth::print(&record::Runs::read(&file)?, cli.flags.seed);
+                return Ok(());
+            }
             let look = if markdown { Look::Markdown } else { Look::Terminal };
             summary::print(&record::Runs::read(&file)?, cli.flags.seed, look);
             Ok(())
@@ -129,6 +144,9 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
         prepare::build(&places)?;
     }
     let out = flags.out.clone().unwrap_or_else(|| places.built.join(format!("runs-{}.csv", std::process::id())));
+    if flags.topology == Topology::Veth {
+        return measure_veth(flags, &places, out, lock.note());
+    }
     let (rounds, run_ms, memory_rounds) = if flags.quick { (3, 250, 1) } else { (10, 400, 3) };
     let campaign = Campaign {
         rows: chosen_rows(flags)?,
@@ -145,6 +163,23 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
     campaign::run(&campaign, &places, Cores::choose())?;
     println!("\nruns: {}", campaign.out.display());
     summary::print(&record::Runs::read(&campaign.out)?, flags.seed, Look::Terminal);
+    Ok(())
+}
+
+fn measure_veth(flags: &Flags, places: &Places, out: PathBuf, forced: Option<String>) -> anyhow::Result<()> {
+    let (rounds, run_ms) = if flags.quick { (3, 250) } else { (10, 400) };
+    let plan = veth::Plan {
+        rounds: flags.rounds.unwrap_or(rounds),
+        duration: Duration::from_millis(flags.run_ms.unwrap_or(run_ms)),
+        is_quick: flags.quick,
+        seed: flags.seed,
+        out,
+        time_max: Duration::from_secs(flags.seconds_max),
+        forced,
+    };
+    veth::run(&plan, places, Cores::choose())?;
+    println!("\nruns: {}", plan.out.display());
+    veth::print(&record::Runs::read(&plan.out)?, flags.seed);
     Ok(())
 }
 

@@ -175,7 +175,7 @@ impl Contestant {
 const MULTIPLEX: &str = "--multiplex-peer";
 
 /// One relay thread.
-const STOCK: &[&str] = &["-m", "1"];
+pub(crate) const STOCK: &[&str] = &["-m", "1"];
 /// One thread for listening and relaying, and nothing that UDP relays do without.
 const TUNED: &[&str] = &[
     "-m",
@@ -217,7 +217,7 @@ fn options(program: &Path) -> Vec<String> {
 }
 
 /// Starts the coturn at `program`, without what its version no longer has.
-fn coturn(program: &Path, ip: &str, port: u16, more: &[&str]) -> Command {
+pub(crate) fn coturn(program: &Path, ip: &str, port: u16, more: &[&str]) -> Command {
     let mut command = Command::new(program);
     let known = options(program);
     let has = |option: &&&str| !option.starts_with("--") || known.iter().any(|it| it == *option);

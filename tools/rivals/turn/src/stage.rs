@@ -14,12 +14,23 @@ use crate::rows::Way;
 use crate::stun::{self, Request};
 use crate::traffic::{End, Faces, Flow, Form, Traffic};
 
-/// The address that servers are asked from whether they are there.
-const ASKER: Ipv4Addr = Ipv4Addr::new(127, 0, 3, 1);
-/// Clients' addresses; each is used once in a server's life, because coturn remembers five-tuples for a while.
-const CLIENTS: std::ops::Range<u32> = 0x7f40_0000..0x7f80_0000;
-/// Peers' addresses: one for each client, because a server may distinguish its allocations by their peers.
-const PEERS: std::ops::Range<u32> = 0x7f80_0000..0x7fc0_0000;
+/// The generator's addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    /// From where servers are asked whether they are there.
+    pub(crate) asker: Ipv4Addr,
+    /// Those of clients; each is used once in a server's life, because coturn remembers five-tuples for a while.
+    pub(crate) clients: std::ops::Range<u32>,
+    /// Those of peers: one for each client, because a server may distinguish its allocations by their peers.
+    pub(crate) peers: std::ops::Range<u32>,
+}
+
+/// Those of the loopback interface.
+pub(crate) const LOOPBACK: Addresses = Addresses {
+    asker: Ipv4Addr::new(127, 0, 3, 1),
+    clients: 0x7f40_0000..0x7f80_0000,
+    peers: 0x7f80_0000..0x7fc0_0000,
+};
 const CHANNEL: u16 = 0x4000;
 /// Setting: how long a server may take to be there.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -29,7 +40,8 @@ const PAYLOAD_LEN_MAX: usize = 2_048;
 pub(crate) struct Generator {
     pub(crate) faces: Faces,
     pool: Pool,
-    addresses: std::ops::Range<u32>,
+    addresses: Addresses,
+    unused: std::ops::Range<u32>,
 }
 
 /// A server that is there.
@@ -45,16 +57,17 @@ pub(crate) struct Paths {
     pub(crate) clients: Vec<Client>,
 }
 
-/// The address of the peer of the client at `ip`.
-fn peer_of(ip: Ipv4Addr) -> Ipv4Addr {
-    Ipv4Addr::from_bits(ip.to_bits() - CLIENTS.start + PEERS.start)
-}
-
 impl Generator {
-    pub(crate) fn new(seed: u64) -> anyhow::Result<Self> {
+    pub(crate) fn new(seed: u64, addresses: Addresses) -> anyhow::Result<Self> {
         let face = || Face::bind().context("no socket for the generator");
         let faces = Faces { client: face()?, peer: face()? };
-        Ok(Self { faces, pool: Pool::new(seed, PAYLOAD_LEN_MAX), addresses: CLIENTS })
+        let unused = addresses.clients.clone();
+        Ok(Self { faces, pool: Pool::new(seed, PAYLOAD_LEN_MAX), addresses, unused })
+    }
+
+    /// The address of the peer of the client at `ip`.
+    fn peer_of(&self, ip: Ipv4Addr) -> Ipv4Addr {
+        Ipv4Addr::from_bits(ip.to_bits() - self.addresses.clients.start + self.addresses.peers.start)
     }
 
     /// Starts a server and waits until it answers.
@@ -66,7 +79,12 @@ impl Generator {
     ) -> anyhow::Result<Running> {
         let address = SocketAddrV4::new(contestant.ip(), places.port);
         let process = Process::start(contestant.command(places)?, cpu)?;
-        let mut running = Running { contestant, process, address };
+        self.wait_for(Running { contestant, process, address })
+    }
+
+    /// Waits until a server answers.
+    pub(crate) fn wait_for(&mut self, mut running: Running) -> anyhow::Result<Running> {
+        let (contestant, address) = (running.contestant, running.address);
         let started = Instant::now();
         let mut number = 0_u8;
         loop {
@@ -74,7 +92,7 @@ impl Generator {
             ensure!(started.elapsed() < START_MAX, "{} does not answer", contestant.name());
             number = number.wrapping_add(1);
             let request = Request::new(stun::BINDING, [number; 12]).unsigned();
-            self.faces.client.send(ASKER, address, &request).context("cannot send")?;
+            self.faces.client.send(self.addresses.asker, address, &request).context("cannot send")?;
             let asked = Instant::now();
             while asked.elapsed() < Duration::from_millis(50) {
                 let arrival = self.faces.client.receive().context("cannot receive")?;
@@ -88,7 +106,7 @@ impl Generator {
 
     /// A client address that was not used yet.
     pub(crate) fn address(&mut self) -> Ipv4Addr {
-        let next = self.addresses.next().unwrap_or(CLIENTS.start);
+        let next = self.unused.next().unwrap_or(self.addresses.clients.start);
         Ipv4Addr::from_bits(next)
     }
 
@@ -126,7 +144,7 @@ impl Generator {
     /// A client with an allocation, and a channel to its peer.
     pub(crate) fn client(&mut self, server: &Running) -> anyhow::Result<Client> {
         let ip = self.address();
-        let peer = SocketAddrV4::new(peer_of(ip), self.faces.peer.port);
+        let peer = SocketAddrV4::new(self.peer_of(ip), self.faces.peer.port);
         let mut client = Client::allocate(&mut self.faces.client, ip, server.address)?;
         client.bind_channel(&mut self.faces.client, CHANNEL, peer)?;
         Ok(client)
@@ -168,7 +186,7 @@ impl Generator {
     /// From a client's address straight to the peer, without a server: what the generator can do at most.
     pub(crate) fn straight(&mut self) -> Flow {
         let source = self.address();
-        let to = SocketAddrV4::new(peer_of(source), self.faces.peer.port);
+        let to = SocketAddrV4::new(self.peer_of(source), self.faces.peer.port);
         let from = SocketAddrV4::new(source, self.faces.client.port);
         Flow { source, to, channel: None, from, at: *to.ip(), channel_there: None }
     }
@@ -179,7 +197,7 @@ impl Generator {
     }
 
     fn to_and_from_peer(&self, client: &Client, way: Way) -> Flow {
-        let (channel, peer) = (Some(CHANNEL), peer_of(client.ip));
+        let (channel, peer) = (Some(CHANNEL), self.peer_of(client.ip));
         if way == Way::ToPeer {
             let (to, from) = (client.server, client.relayed);
             return Flow { source: client.ip, to, channel, from, at: peer, channel_there: None };
@@ -190,7 +208,8 @@ impl Generator {
 
     /// The traffic of `flows`.
     pub(crate) fn traffic(&mut self, flows: Vec<Flow>, form: Form, train: usize) -> Traffic<'_> {
-        let end_at = |at: Ipv4Addr| if PEERS.contains(&at.to_bits()) { End::Peer } else { End::Client };
+        let peers = self.addresses.peers.clone();
+        let end_at = |at: Ipv4Addr| if peers.contains(&at.to_bits()) { End::Peer } else { End::Client };
         let (sender, receiver) = (end_at(flows[0].source), end_at(flows[0].at));
         let Self { faces, pool, .. } = self;
         Traffic { flows, form, sender, receiver, train, pool, faces, scratch: Vec::with_capacity(1 << 16) }

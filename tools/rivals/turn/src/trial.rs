@@ -17,7 +17,7 @@ use crate::stage::{Generator, Running};
 use crate::traffic::Form;
 
 /// Setting: a server that has nothing to do sleeps after so long, and its CPU time is exact.
-const SETTLE: Duration = Duration::from_millis(4);
+pub(crate) const SETTLE: Duration = Duration::from_millis(4);
 /// Setting: what runs before the clock starts, and is thrown away.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(80);
 /// What the floor sends back where others answer a Binding request: as long as the request and half of the answer.
@@ -139,7 +139,7 @@ pub(crate) fn measure(
     Ok(Record { kind: "traffic".into(), cpu_ns, deferred_ns, steal_pct, ..of_tally(tally) })
 }
 
-fn of_tally(tally: Tally) -> Record {
+pub(crate) fn of_tally(tally: Tally) -> Record {
     Record {
         sent: tally.sent,
         delivered: tally.delivered,

@@ -16,7 +16,7 @@ use testkit::turn_client::Client;
 
 /// Namespaces of one test; gone when dropped.
 pub(crate) struct Network {
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
 }
 
 impl Network {
@@ -73,7 +73,7 @@ impl Drop for Network {
     }
 }
 
-pub(super) fn ip(line: &str) -> Result<(), String> {
+pub(crate) fn ip(line: &str) -> Result<(), String> {
     let output = Command::new("ip").args(line.split(' ')).output();
     let output = output.map_err(|error| format!("no program ip (Debian package iproute2): {error}"))?;
     let message = String::from_utf8_lossy(&output.stderr);

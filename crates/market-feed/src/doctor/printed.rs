@@ -1,31 +1,38 @@
-//! Output of `truetick doctor`: text or JSON lines.
+//! An examination as text or JSON lines on standard output.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use market_feed::doctor::{Finding, Observer, Step, StepResult, Summary};
 use serde_json::{Value, json};
 use tt_os::stdout;
+
+use super::{Finding, Observer, Step, StepResult, Summary};
 
 /// Column at which the text of a line begins.
 const INDENT: usize = 33;
 
 /// The last lines of a report.
-pub(super) struct Conclusion<'a> {
-    pub(super) venue: &'a str,
-    pub(super) label: &'a str,
-    pub(super) took: Duration,
-    pub(super) advice: Option<&'a str>,
+#[derive(Clone, Copy, Debug)]
+pub struct Conclusion<'a> {
+    /// Name of the venue.
+    pub venue: &'a str,
+    /// What is known of its rules.
+    pub label: &'a str,
+    /// How long the examination took.
+    pub took: Duration,
+    /// What to do next.
+    pub advice: Option<&'a str>,
 }
 
 /// One line per step, and progress on a terminal.
-pub(super) struct TextReport {
+#[derive(Clone, Copy, Debug)]
+pub struct TextReport {
     shows_progress: bool,
 }
 
-impl TextReport {
-    pub(super) fn new() -> Self {
+impl Default for TextReport {
+    fn default() -> Self {
         Self { shows_progress: io::stderr().is_terminal() }
     }
 }
@@ -48,7 +55,8 @@ impl Observer for TextReport {
 }
 
 /// One JSON object per step.
-pub(super) struct JsonReport;
+#[derive(Clone, Copy, Debug)]
+pub struct JsonReport;
 
 impl Observer for JsonReport {
     fn begin(&mut self, _step: Step, _subject: &str) {}
@@ -59,7 +67,8 @@ impl Observer for JsonReport {
 }
 
 /// Returns a step as a JSON object.
-pub(super) fn step(result: &StepResult<'_>) -> Value {
+#[must_use]
+pub fn step(result: &StepResult<'_>) -> Value {
     let StepResult { step, subject, finding, took } = result;
     let Finding { outcome, text, advice, excerpts, facts } = finding;
     json!({
@@ -84,7 +93,8 @@ fn lines(result: &StepResult<'_>) -> String {
 }
 
 /// Returns the summary as text or as a JSON object.
-pub(super) fn summary(summary: &Summary, end: &Conclusion<'_>, as_json: bool) -> String {
+#[must_use]
+pub fn summary(summary: &Summary, end: &Conclusion<'_>, as_json: bool) -> String {
     let Summary { failed, ok, skipped } = summary;
     let (venue, label, seconds) = (end.venue, end.label, end.took.as_secs_f64());
     let word = if failed.is_empty() { "ok" } else { "failed" };

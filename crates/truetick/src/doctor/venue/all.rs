@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use market_feed::FeedConfig;
-use market_feed::doctor::{ExamineOptions, Observer, Step, StepResult, Summary, examine};
+use market_feed::doctor::{ExamineOptions, Observer, Step, StepResult, Summary, examine, printed};
 use serde_json::{Value, json};
 use tt_os::clock::unix_now;
 use tt_os::stdout;
 use tt_venue::Venue;
 
-use super::{Args, SIMULATED_INSTRUMENTS, SIMULATED_RATE_HZ, report};
+use super::{SIMULATED_INSTRUMENTS, SIMULATED_RATE_HZ, VenueArgs};
 use crate::simulated_venues as venues;
 
 /// The columns before the text.
@@ -33,7 +33,7 @@ impl Observer for Collector {
     fn begin(&mut self, _step: Step, _subject: &str) {}
 
     fn end(&mut self, result: &StepResult<'_>) -> io::Result<()> {
-        self.steps.push(report::step(result));
+        self.steps.push(printed::step(result));
         if result.finding.outcome.name() == "failed" && self.failure.is_none() {
             self.failure = Some(format!("{}: {}", result.step.name(), result.finding.text));
         }
@@ -50,7 +50,7 @@ struct Visited {
 }
 
 /// Examines every venue. Status 0: no step of any venue failed. 1: one did.
-pub(super) fn run(args: &Args, options: &ExamineOptions) -> Result<ExitCode> {
+pub(super) fn run(args: &VenueArgs, options: &ExamineOptions) -> Result<ExitCode> {
     let (feeds, simulator) = feeds(args.simulated)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("doctor: runtime")?;
     let visits = runtime.block_on(visit_all(&feeds, options))?;
