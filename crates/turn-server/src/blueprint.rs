@@ -25,10 +25,11 @@ use tt_turn::shared::{Limits, Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
 use crate::bans::BanList;
-use crate::commands::WorkerCommand;
-use crate::config::{RealmNames, TurnConfig};
+use crate::commands::{LoopSettings, WorkerCommand};
+use crate::config::{ALLOCATIONS_MAX, RealmNames, TurnConfig};
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
+use crate::kernel_path::KernelPath;
 use crate::listeners::StreamAddr;
 use crate::records::RecordSender;
 use crate::relay_pool::{RelayPlan, RelayPool};
@@ -73,6 +74,8 @@ pub(crate) struct Blueprint {
     pub(crate) relay_pool: Arc<RelayPool>,
     /// What the tables have room for.
     room: Pools,
+    /// The highest `allocations_max` of a reload.
+    allocations_most: u32,
     pub(crate) stream_plan: StreamPlan,
     pub(crate) shared: Arc<Shared>,
     nonce_key: [u8; 32],
@@ -84,6 +87,7 @@ pub(crate) struct Blueprint {
     /// Delay between a panic of a worker and its restart.
     pub(crate) restart_delay: Duration,
     epoch: Instant,
+    pub(crate) kernel_path: Option<Arc<KernelPath>>,
 }
 
 impl Blueprint {
@@ -93,17 +97,19 @@ impl Blueprint {
         (listen, streams): (&[SocketAddr], &[StreamAddr]),
         handshakes: HandshakePool,
     ) -> anyhow::Result<Self> {
+        let epoch = Instant::now();
         let nonce_key = random()?;
         let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
         let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
+        let allocations_most = allocations_most(config);
         let sockets_most = sockets_most(config, descriptors.saturating_sub(kept));
         reserve_descriptors(kept + u64::from(sockets_most)).context("turn: cannot reserve descriptors")?;
         let plan = RelayPlan::new(&config.relay_ips, config.relay_ports, sockets_max(config, sockets_most));
-        // The tables have room for the addresses and ports of any reload.
-        let room = pools(config.allocations_max, sockets_most);
+        // The tables have room for the addresses, ports and allocations of any reload.
+        let room = pools(allocations_most, sockets_most);
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
         let quotas = (config.quotas, &config.realm_quotas()[..]);
-        let shared = Arc::new(Shared::with_realms(quotas, config.allocations_max, room, seed));
+        let shared = Arc::new(Shared::with_realms(quotas, allocations_most, room, seed));
         let pools = pools(config.allocations_max, plan.sockets_max);
         let limits = shared.limits().succeeded_by(config.quotas, quotas.1, pools);
         Ok(Self {
@@ -117,13 +123,15 @@ impl Blueprint {
             shared,
             relay_pool: Arc::new(RelayPool::new(plan, sockets_most)),
             room,
+            allocations_most,
             stream_plan: stream_plan(config, handshakes)?,
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
             bans: BanList::default(),
             alternates: Mutex::default(),
             restart_delay: config.restart_delay,
-            epoch: Instant::now(),
+            kernel_path: KernelPath::start(config, listen, epoch),
+            epoch,
         })
     }
 
@@ -160,8 +168,7 @@ impl Blueprint {
             records,
             status: Arc::new(WorkerStatus::default()),
             stop: Arc::clone(&self.stop),
-            dscp_allow: self.in_force.load().config.dscp_allow,
-            busy_poll: Nanos(u64::from(self.in_force.load().config.busy_poll_us) * 1_000),
+            settings: LoopSettings::of(&self.in_force.load().config),
             epoch: self.epoch,
             paths: None,
         })
@@ -174,9 +181,9 @@ impl Blueprint {
         self.realm_names.clone()
     }
 
-    /// Returns the origin of the workers' clock.
-    pub(crate) const fn epoch(&self) -> Instant {
-        self.epoch
+    /// Returns the maximum number of live allocations.
+    pub(crate) fn allocations_max(&self) -> u32 {
+        self.in_force.load().config.allocations_max
     }
 
     /// Returns the time of the workers' clock.
@@ -240,6 +247,14 @@ fn engine_config(config: &TurnConfig) -> EngineConfig {
         peer_lists: if config.cdr.is_some() { PeerLists::Kept } else { PeerLists::Omitted },
         ..EngineConfig::new(&config.realm)
     }
+}
+
+/// The tables have room for so many times the allocations of the start: memory that they do not touch.
+const ALLOCATIONS_GROWTH: u32 = 4;
+
+/// Returns the allocations that a reload may allow.
+fn allocations_most(config: &TurnConfig) -> u32 {
+    config.allocations_max.saturating_mul(ALLOCATIONS_GROWTH).min(ALLOCATIONS_MAX.max(config.allocations_max))
 }
 
 /// Relay sockets per allocation and address: one in use and one that rests.

@@ -17,17 +17,39 @@ use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Limits;
 use tt_turn::{LiveAllocation as EngineAllocation, Server};
 
+use crate::config::TurnConfig;
 use crate::relay_pool::RelayPlan;
 use crate::relays::announce;
-use crate::section::AllocationCaps;
+use crate::section::{AllocationCaps, DscpSet};
 
 /// Length of a worker's command queue.
 pub(crate) const COMMANDS_MAX: usize = 16;
 /// How long the control plane waits for a reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A command that a worker executes with its engine.
-pub(crate) struct WorkerCommand(Box<Command>);
+/// A command that a worker executes.
+pub(crate) enum WorkerCommand {
+    /// For its engine.
+    Engine(Box<EngineCommand>),
+    /// For its loop.
+    Settings(LoopSettings),
+}
+
+/// How a worker's loop waits and sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopSettings {
+    /// How long it polls without blocking after the last datagram.
+    pub(crate) busy_poll: Nanos,
+    /// DSCP values that relayed datagrams may have.
+    pub(crate) dscp_allow: DscpSet,
+}
+
+impl LoopSettings {
+    /// Returns the settings of `config`.
+    pub(crate) fn of(config: &TurnConfig) -> Self {
+        Self { busy_poll: Nanos(u64::from(config.busy_poll_us) * 1_000), dscp_allow: config.dscp_allow }
+    }
+}
 
 /// What a reload replaces in the engine of a worker; the users come before.
 pub(crate) struct EngineReload {
@@ -41,12 +63,12 @@ pub(crate) struct EngineReload {
 /// What a reload has replaced in a worker.
 pub(crate) struct Retired(#[expect(dead_code, reason = "it is only freed")] Box<dyn Send>);
 
-type Command = dyn FnOnce(&mut Server, Nanos) + Send;
+type EngineCommand = dyn FnOnce(&mut Server, Nanos) + Send;
 
 impl WorkerCommand {
     /// Makes a command of a function of the engine and the time.
     pub(crate) fn new(run: impl FnOnce(&mut Server, Nanos) + Send + 'static) -> Self {
-        Self(Box::new(run))
+        Self::Engine(Box::new(run))
     }
 
     /// Replaces quotas, realms and the addresses of relays while `secrets` are in force, and sends `retired` what was
@@ -88,11 +110,6 @@ impl WorkerCommand {
             let _ = retired.send(Retired(Box::new(server.replace_secrets(now, &secrets))));
             server.replace_policy(policy);
         })
-    }
-
-    /// Executes the command.
-    pub(crate) fn run(self, server: &mut Server, now: Nanos) {
-        (self.0)(server, now);
     }
 }
 

@@ -56,7 +56,7 @@ const HANDSHAKE_THREADS_MAX: u32 = 64;
 const BUSY_POLL_US_MAX: u32 = 1_000_000;
 const ALLOCATIONS: u32 = 8_192;
 /// The tables for all allocations are created at the start.
-const ALLOCATIONS_MAX: u32 = 1 << 20;
+pub(crate) const ALLOCATIONS_MAX: u32 = 1 << 20;
 const SAMPLED_ONE_IN: u32 = 64;
 /// Less than the default stop time-outs of service managers, 30 s and 90 s.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);

@@ -26,7 +26,7 @@ use tt_status::turn::PathInterface;
 
 use crate::config::TurnConfig;
 use crate::privileges;
-use crate::section::KernelMode;
+use crate::section::{DscpSet, KernelMode};
 pub(crate) use worker::WorkerPaths;
 
 /// Interval of the heartbeat, without which the program relays nothing after two seconds.
@@ -186,6 +186,11 @@ impl KernelPath {
                 Proof::Off | Proof::Proving => {}
             }
         }
+    }
+
+    /// Sets the DSCP values that relayed packets may have.
+    pub(crate) fn set_dscp(&self, allowed: DscpSet) {
+        self.paths.board().set_dscp(allowed.bits());
     }
 
     fn generation(&self) -> u64 {

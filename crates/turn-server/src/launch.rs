@@ -13,7 +13,6 @@ use crate::blueprint::{Blueprint, WorkerIo, host};
 use crate::commands::{COMMANDS_MAX, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::event_log;
-use crate::kernel_path::KernelPath;
 use crate::listeners::{Listeners, WorkerListeners, listens};
 use crate::memory;
 use crate::passed::PassedSockets;
@@ -48,7 +47,7 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
     let blueprint = Arc::new(Blueprint::new(config, (&listen, &streams), pool.clone())?);
-    let kernel_path = KernelPath::start(config, &listen, blueprint.epoch());
+    let kernel_path = blueprint.kernel_path.clone();
     let (event_log, log) = event_log::start(blueprint.realm_names())?;
     let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
         records::start(config.cdr.as_ref(), blueprint.realm_names())?;
@@ -82,13 +81,11 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
         workers: workers.iter().map(|parts| Arc::clone(&parts.status)).collect(),
         listens: listens(&listen, &streams),
         realm: config.realm.clone(),
-        allocations_max: config.allocations_max,
         sample_one_in: config.sample_one_in,
-        shared: Arc::clone(&blueprint.shared),
+        blueprint: Arc::clone(&blueprint),
         log_loss: event_log.loss(),
         records: record_counts,
         memory,
-        kernel_path: kernel_path.clone(),
     };
     let mut threads = Vec::with_capacity(config.workers);
     // What this thread starts from here on reads packets.

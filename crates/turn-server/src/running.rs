@@ -10,7 +10,6 @@ use tt_os::clock;
 use tt_status::accounting::Count;
 use tt_status::turn::{AllocationAdmin, CallErrors, Memory, Operator, TurnStatus};
 use tt_status::{Reading, timing};
-use tt_turn::shared::Shared;
 
 use crate::blueprint::Blueprint;
 use crate::commands::{WorkerHandle, WorkerHandles};
@@ -18,7 +17,6 @@ use crate::config::TurnConfig;
 use crate::counters::{self, Totals, WorkerStatus};
 use crate::credentials::ExternalCredentials;
 use crate::event_log::LogLoss;
-use crate::kernel_path::KernelPath;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
 use crate::operator::Orders;
@@ -43,13 +41,11 @@ pub(crate) struct StatusReader {
     pub(crate) workers: Arc<[Arc<WorkerStatus>]>,
     pub(crate) listens: Vec<String>,
     pub(crate) realm: String,
-    pub(crate) allocations_max: u32,
     pub(crate) sample_one_in: u32,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
     pub(crate) memory: Option<MemoryReader>,
-    pub(crate) kernel_path: Option<Arc<KernelPath>>,
 }
 
 impl Running {
@@ -98,13 +94,13 @@ impl Running {
 
     /// Rejects new allocations from now on; live allocations continue.
     pub fn drain(&self) {
-        self.status.shared.drain();
+        self.blueprint.shared.drain();
     }
 
     /// Returns the number of live allocations.
     #[must_use]
     pub fn allocations(&self) -> u32 {
-        self.status.shared.allocations()
+        self.blueprint.shared.allocations()
     }
 
     /// As [`Reloader::reload`].
@@ -205,14 +201,14 @@ impl StatusReader {
             workers: self.workers.len(),
             ledger: totals.accounting(),
             stages: timing::stages(&counters::stages(self.each()), self.sample_one_in, clock::calibration()),
-            allocations: totals.allocations(self.allocations_max),
+            allocations: totals.allocations(self.blueprint.allocations_max()),
             bindings: totals.bindings(),
             streams: totals.streams(),
-            draining: self.shared.is_draining(),
+            draining: self.blueprint.shared.is_draining(),
             workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
             panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
-            kernel_path: self.kernel_path.as_ref().map(|path| path.status(totals.kernel_relayed())),
+            kernel_path: self.blueprint.kernel_path.as_ref().map(|path| path.status(totals.kernel_relayed())),
             events_lost: vec![
                 Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },
@@ -220,7 +216,7 @@ impl StatusReader {
             memory: self.memory.as_ref().map(|memory| Memory {
                 resident_bytes: memory.resident_bytes(),
                 max_bytes: memory.max_bytes,
-                is_full: self.shared.is_memory_full(),
+                is_full: self.blueprint.shared.is_memory_full(),
             }),
             records: self.records(&totals),
             faults: call_errors(&totals),

@@ -18,7 +18,7 @@ use tt_turn::event::EndReason;
 use tt_turn::relay::{PeerPath, RelayId};
 use tt_turn::{Counters, Server};
 
-use crate::commands::WorkerCommand;
+use crate::commands::{LoopSettings, WorkerCommand};
 use crate::counters::{LostEvents, WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
 use crate::kernel_path::WorkerPaths;
@@ -26,7 +26,6 @@ use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
 use crate::records::{Entry, RecordSender};
 use crate::relays::Relays;
-use crate::section::DscpSet;
 use crate::streams::{MESSAGE_LEN_MAX, Streams};
 pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 use round::listener_of;
@@ -68,10 +67,7 @@ pub(crate) struct Parts {
     pub(crate) records: Option<RecordSender>,
     pub(crate) status: Arc<WorkerStatus>,
     pub(crate) stop: Arc<AtomicBool>,
-    /// How long it polls without blocking after the last datagram.
-    pub(crate) busy_poll: Nanos,
-    /// DSCP values that relayed datagrams may have.
-    pub(crate) dscp_allow: DscpSet,
+    pub(crate) settings: LoopSettings,
     /// Origin of the engines' clock, the same for all workers.
     pub(crate) epoch: Instant,
     /// What the kernel relays for this worker.
@@ -153,8 +149,9 @@ impl Worker {
             self.fill(now);
             if !self.inbox.is_empty() {
                 self.round();
-                if self.parts.busy_poll > Nanos(0) {
-                    self.busy_poll_until = self.now().saturating_add(self.parts.busy_poll);
+                let busy_poll = self.parts.settings.busy_poll;
+                if busy_poll > Nanos(0) {
+                    self.busy_poll_until = self.now().saturating_add(busy_poll);
                 }
             }
             self.is_dirty |= self.parts.streams.flush_and_close(now, &mut self.parts.server);
@@ -263,7 +260,10 @@ impl Worker {
             }
         }
         while let Ok(command) = self.parts.commands.try_recv() {
-            command.run(&mut self.parts.server, now);
+            match command {
+                WorkerCommand::Engine(run) => run(&mut self.parts.server, now),
+                WorkerCommand::Settings(settings) => self.parts.settings = settings,
+            }
             self.is_dirty = true;
         }
         if self.parts.server.poll_timeout().is_some_and(|due| due <= now) {

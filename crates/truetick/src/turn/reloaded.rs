@@ -34,6 +34,9 @@ const KEYS: &[&str] = &[
     "external_ip",
     "relay_ports",
     "relay_low_ports",
+    "allocations_max",
+    "dscp_allow",
+    "busy_poll_us",
 ];
 
 /// Keys that a reload applies while there is a certificate, before and after.

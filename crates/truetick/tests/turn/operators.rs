@@ -16,5 +16,6 @@ mod realms;
 mod records;
 mod reload;
 mod reload_relays;
+mod reload_settings;
 mod turnserver;
 mod unit;

@@ -15,7 +15,7 @@ use tt_turn::relay::OWN_IPS_MAX;
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
-use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
+use crate::commands::{EngineReload, LoopSettings, Retired, WorkerCommand, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::credentials::Users;
 use crate::relay_pool::RelayPlan;
@@ -24,7 +24,7 @@ use crate::worker::Parts;
 
 use super::external::Origins;
 use super::realms::RealmUsers;
-use super::{Blueprint, engine_config, host, pools, random, sockets_max};
+use super::{ALLOCATIONS_GROWTH, Blueprint, engine_config, host, pools, random, sockets_max};
 
 /// How long a reload waits for the workers to replace the users.
 const RETIRED_WITHIN: Duration = Duration::from_secs(2);
@@ -139,6 +139,11 @@ impl Blueprint {
         handles: &[WorkerHandle],
         before: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
+        ensure!(
+            config.allocations_max <= self.allocations_most,
+            "a restart is needed for turn.allocations_max above {}, {ALLOCATIONS_GROWTH} times that of the start",
+            self.allocations_most
+        );
         let certificates = self.next_certificates(&config)?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         config.external_users = origins.external_users;
@@ -224,7 +229,18 @@ impl Blueprint {
             )
         });
         drop((known, before));
+        self.replace_settings(&next.config, handles);
         heap::trim();
+    }
+
+    /// Replaces how the loops of the workers wait and send.
+    fn replace_settings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
+        if let Some(path) = &self.kernel_path {
+            path.set_dscp(next.dscp_allow);
+        }
+        for handle in handles {
+            handle.send(WorkerCommand::Settings(LoopSettings::of(next)));
+        }
     }
 
     /// Replaces quotas, realms and the addresses of relays: users of a new realm have somewhere to be then.
@@ -234,7 +250,8 @@ impl Blueprint {
         let relays_differ = (&config.relay_ips, config.relay_ports) != (&next.relay_ips, next.relay_ports);
         let realms = self.engine_realms(next);
         let realms_differ = realms != self.engine_realms(&config);
-        if !quotas_differ && !realms_differ && !relays_differ {
+        let pools_differ = config.allocations_max != next.allocations_max;
+        if !quotas_differ && !realms_differ && !relays_differ && !pools_differ {
             return;
         }
         let plan = RelayPlan::clone(&self.relay_pool.plan());

@@ -72,13 +72,13 @@ impl Worker {
         let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
         let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
         let output = pass_to_engine(&mut self.parts, now, &from, &datagram, head);
-        let Parts { listeners, streams, links, dscp_allow, .. } = &mut self.parts;
+        let Parts { listeners, streams, links, settings, .. } = &mut self.parts;
         if let Some((client, pieces)) = of_stream(from, &output, head, datagram.bytes) {
             self.counts.sent_by_stream(streams.send(&client, &pieces), &output);
             return;
         }
         // RFC 8656 section 13: a relayed datagram keeps ECN, and DSCP as far as the operator lets it.
-        let traffic_class = dscp_allow.apply(datagram.traffic_class);
+        let traffic_class = settings.dscp_allow.apply(datagram.traffic_class);
         let Some(hop_limit) = hops_left(&output, &datagram) else {
             self.counts.hop_limit += 1;
             return;

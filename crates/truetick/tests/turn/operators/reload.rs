@@ -260,15 +260,12 @@ fn how_requests_are_answered_changes_with_a_reload_and_changes_back() {
 }
 
 /// Keys that only a start reads, each with another value than the one in force.
-const RESTART_ONLY: [(&str, &str); 11] = [
+const RESTART_ONLY: [(&str, &str); 8] = [
     ("no_tcp = true", "turn.no_tcp"),
     ("listen_tcp = [\"127.0.0.1:0\"]", "turn.listen_tcp"),
     ("proxy_protocol_from = [\"127.0.0.9\"]", "turn.proxy_protocol_from"),
     ("tls_version_min = \"1.3\"", "turn.tls_version_min"),
     ("tls_ciphers = [\"ECDHE-RSA-AES128-GCM-SHA256\"]", "turn.tls_ciphers"),
-    ("allocations_max = 7", "turn.allocations_max"),
-    ("busy_poll_us = 1", "turn.busy_poll_us"),
-    ("dscp_allow = \"0,8\"", "turn.dscp_allow"),
     ("quotas = { ipv6_prefix_bits = 56 }", "turn.quotas.ipv6_prefix_bits"),
     ("streams = { idle_s = 7 }", "turn.streams.idle_s"),
     ("streams = { handshake_s = 7 }", "turn.streams.handshake_s"),
