@@ -10,15 +10,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tt_meter::Sampler;
 use tt_model::Nanos;
-use tt_net::stream::StreamListener;
-use tt_net::{Poller, UdpSocket, raise_descriptor_limit, reserve_descriptors};
+use tt_net::{Poller, raise_descriptor_limit, reserve_descriptors};
 use tt_os::clock;
 use tt_turn::config::{Config as EngineConfig, PeerLists};
 use tt_turn::shared::{Limits, Pools, Shared};
@@ -30,26 +29,24 @@ use crate::config::{ALLOCATIONS_MAX, RealmNames, TurnConfig};
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
 use crate::kernel_path::KernelPath;
-use crate::listeners::StreamAddr;
+use crate::listeners::{ListenerChange, Listening};
 use crate::records::RecordSender;
 use crate::relay_pool::{RelayPlan, RelayPool};
 use crate::relays::Relays;
 use crate::section::StreamLimits;
-use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, Takes};
+use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
+use crate::udp_listeners::UdpListeners;
 use crate::worker::{InboundRings, Parts, WorkerEndpoint, WorkerLinks};
 use external::Origins;
 use reload::InForce;
 
 /// Descriptors that are not relay sockets: files, listeners, HTTP connections.
 const DESCRIPTORS_KEPT: u64 = 128;
-/// Receive buffer of a listener in bytes, if the system allows it.
-const LISTENER_BUFFER: usize = 4 << 20;
 
 /// The sockets and queues of one worker, before it has an engine.
 pub(crate) struct WorkerIo {
     pub(crate) poller: Poller,
-    pub(crate) listeners: Vec<UdpSocket>,
-    pub(crate) stream_listeners: Vec<(StreamListener, Takes)>,
+    pub(crate) listeners: ListenerChange,
     pub(crate) inbound: InboundRings,
     pub(crate) commands: Receiver<WorkerCommand>,
 }
@@ -60,10 +57,8 @@ pub(crate) struct Blueprint {
     in_force: ArcSwap<InForce>,
     /// Users, secrets and peers by their origin. Locked while they are replaced.
     origins: Mutex<Origins>,
-    /// The UDP listeners.
-    listen: Vec<SocketAddr>,
-    /// The addresses of the listeners as configured and as bound.
-    bound: Vec<(SocketAddr, SocketAddr)>,
+    /// Everything that is listened on.
+    listening: ArcSwap<Listening>,
     /// The quotas in force.
     limits: ArcSwap<Limits>,
     /// The names of all realms by their number, also of those that the configuration has no more.
@@ -87,17 +82,12 @@ pub(crate) struct Blueprint {
     /// Delay between a panic of a worker and its restart.
     pub(crate) restart_delay: Duration,
     epoch: Instant,
-    pub(crate) kernel_path: Option<Arc<KernelPath>>,
+    kernel_path: OnceLock<Arc<KernelPath>>,
 }
 
 impl Blueprint {
     /// Prepares workers that listen on these addresses.
-    pub(crate) fn new(
-        config: &TurnConfig,
-        (listen, streams): (&[SocketAddr], &[StreamAddr]),
-        handshakes: HandshakePool,
-    ) -> anyhow::Result<Self> {
-        let epoch = Instant::now();
+    pub(crate) fn new(config: &TurnConfig, listening: Listening, handshakes: HandshakePool) -> anyhow::Result<Self> {
         let nonce_key = random()?;
         let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
         let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
@@ -115,8 +105,6 @@ impl Blueprint {
         Ok(Self {
             origins: Mutex::new(Origins::new(config)),
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key, &shared)?),
-            listen: listen.to_vec(),
-            bound: realms::bound_addrs(config, listen, streams),
             limits: ArcSwap::new(limits),
             realm_names: RealmNames::new(config),
             host: Mutex::new(host::read()?),
@@ -130,8 +118,9 @@ impl Blueprint {
             bans: BanList::default(),
             alternates: Mutex::default(),
             restart_delay: config.restart_delay,
-            kernel_path: KernelPath::start(config, listen, epoch),
-            epoch,
+            kernel_path: OnceLock::new(),
+            listening: ArcSwap::from_pointee(listening),
+            epoch: Instant::now(),
         })
     }
 
@@ -142,15 +131,16 @@ impl Blueprint {
         endpoints: Vec<WorkerEndpoint>,
         (event_log, records): (EventLog, Option<RecordSender>),
     ) -> anyhow::Result<Parts> {
-        let WorkerIo { poller, listeners, stream_listeners, inbound, commands } = worker_io;
-        for (key, listener) in (0u64..).zip(&listeners) {
-            // With a smaller buffer a burst loses datagrams earlier, which is counted.
-            let _ = listener.set_buffers(LISTENER_BUFFER, true);
-            listener.enable_gro().context("turn: cannot enable GRO")?;
-            poller.add(listener, key).context("turn: cannot poll a listener")?;
+        let WorkerIo { poller, listeners: ListenerChange { udp, streams: accepting, .. }, inbound, commands } =
+            worker_io;
+        let mut listeners = UdpListeners::default();
+        for (id, socket) in udp {
+            listeners.add(id, socket, &poller).context("turn: cannot poll a listener")?;
         }
-        let streams = Streams::new(self.stream_plan.clone(), stream_listeners, id, poller.waker());
-        streams.register(&poller).context("turn: cannot poll a listener")?;
+        let mut streams = Streams::new(self.stream_plan.clone(), id, poller.waker());
+        for listener in accepting {
+            streams.add_listener(listener, &poller).context("turn: cannot poll a listener")?;
+        }
         let mut server = self.engine(id)?;
         self.bind_relays()?;
         let relays = self.relays(&mut server)?;
@@ -179,6 +169,23 @@ impl Blueprint {
     /// Returns the names of all realms, which follow a reload.
     pub(crate) fn realm_names(&self) -> RealmNames {
         self.realm_names.clone()
+    }
+
+    /// Starts the kernel path if `config` says so.
+    pub(crate) fn start_kernel_path(&self, config: &TurnConfig) {
+        if let Some(path) = KernelPath::start(config, &self.listening.load().udp_addrs(), self.epoch) {
+            // There is one start.
+            let _ = self.kernel_path.set(path);
+        }
+    }
+
+    pub(crate) fn kernel_path(&self) -> Option<&Arc<KernelPath>> {
+        self.kernel_path.get()
+    }
+
+    /// Returns everything that is listened on.
+    pub(crate) fn listening(&self) -> Arc<Listening> {
+        self.listening.load_full()
     }
 
     /// Returns the maximum number of live allocations.
@@ -224,7 +231,7 @@ impl Blueprint {
 
 impl fmt::Debug for Blueprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blueprint").field("listen", &self.listen).finish_non_exhaustive()
+        f.debug_struct("Blueprint").field("listening", &self.listening).finish_non_exhaustive()
     }
 }
 
@@ -299,11 +306,11 @@ fn pools(allocations_max: u32, sockets: u32) -> Pools {
 fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result<StreamPlan> {
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
     let connections_max = connections_max(config, descriptors);
-    let certificates = Some(&config.certificates[..]).filter(|files| !files.is_empty());
-    let certificates = certificates.map(|files| Certificates::read(files, &config.tls)).transpose().context("turn")?;
+    let certificates = Certificates::default();
+    certificates.replace(read_certificates(&config.certificates, &config.tls).context("turn")?);
     Ok(StreamPlan {
         limits: StreamLimits { connections_max, ..config.streams },
-        certificates: certificates.map(Arc::new),
+        certificates: Arc::new(certificates),
         balancers: config.proxy_protocol_from.clone().into(),
         sources: Arc::new(Sources::new(config.quotas.ipv6_prefix_bits)),
         handshakes,

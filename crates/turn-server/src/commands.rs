@@ -18,6 +18,7 @@ use tt_turn::shared::Limits;
 use tt_turn::{LiveAllocation as EngineAllocation, Server};
 
 use crate::config::TurnConfig;
+use crate::listeners::ListenerChange;
 use crate::relay_pool::RelayPlan;
 use crate::relays::announce;
 use crate::section::{AllocationCaps, DscpSet};
@@ -33,6 +34,8 @@ pub(crate) enum WorkerCommand {
     Engine(Box<EngineCommand>),
     /// For its loop.
     Settings(LoopSettings),
+    /// For its listeners.
+    Listeners(ListenerChange),
 }
 
 /// How a worker's loop waits and sends.

@@ -40,6 +40,7 @@ mod credentials;
 mod event_log;
 mod kernel_path;
 mod launch;
+mod listener_id;
 mod listeners;
 mod memory;
 mod operator;
@@ -55,6 +56,7 @@ mod running;
 mod section;
 mod streams;
 mod supervisor;
+mod udp_listeners;
 mod worker;
 
 pub use blueprint::check::check;

@@ -27,6 +27,7 @@ use crate::records::RecordCounts;
 pub struct Running {
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) streams: Vec<StreamAddr>,
+    pub(crate) listens: Vec<String>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) threads: Vec<JoinHandle<()>>,
@@ -39,7 +40,6 @@ pub struct Running {
 #[derive(Clone, Debug)]
 pub(crate) struct StatusReader {
     pub(crate) workers: Arc<[Arc<WorkerStatus>]>,
-    pub(crate) listens: Vec<String>,
     pub(crate) realm: String,
     pub(crate) sample_one_in: u32,
     pub(crate) blueprint: Arc<Blueprint>,
@@ -49,19 +49,19 @@ pub(crate) struct StatusReader {
 }
 
 impl Running {
-    /// Returns the addresses of all listeners, as `TRANSPORT ADDRESS`.
+    /// Returns the addresses of all listeners at the start, as `TRANSPORT ADDRESS`.
     #[must_use]
     pub fn listens(&self) -> &[String] {
-        &self.status.listens
+        &self.listens
     }
 
-    /// Returns the addresses that accept connections.
+    /// Returns the addresses that accepted connections at the start.
     #[must_use]
     pub fn streams(&self) -> &[StreamAddr] {
         &self.streams
     }
 
-    /// Returns the UDP addresses, with the kernel's choice for port 0.
+    /// Returns the UDP addresses at the start, with the kernel's choice for port 0.
     #[must_use]
     pub fn listen(&self) -> &[SocketAddr] {
         &self.listen
@@ -153,13 +153,13 @@ impl Reloader {
     }
 
     /// Applies these parts of `config` to every worker or to none: users, secrets, realms, quotas, certificates, peer
-    /// rules, lifetimes, relay addresses and ports, and how requests are answered. Live allocations and open connections
-    /// continue.
+    /// rules, lifetimes, listeners, relay addresses and ports, how workers wait and send, and how requests are answered. Live
+    /// allocations and open connections continue, also where nothing is listened on any more.
     ///
     /// `before` runs when nothing of it can fail any more: whatever belongs to the same change and may fail.
     ///
     /// # Errors
-    /// A certificate cannot be used, no socket can be bound on a new relay address, a system call failed, or `before` did;
+    /// A certificate cannot be used, an address cannot be listened on, no socket can be bound on a new relay address, a system call failed, or `before` did;
     /// everything stays as it was.
     pub fn reload(&self, config: TurnConfig, before: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
         self.blueprint.reload(config, &self.workers, before)
@@ -196,7 +196,7 @@ impl StatusReader {
     fn read(&self) -> TurnStatus {
         let totals = self.totals();
         TurnStatus {
-            listens: self.listens.clone(),
+            listens: self.blueprint.listening().names(),
             realm: self.realm.clone(),
             workers: self.workers.len(),
             ledger: totals.accounting(),
@@ -208,7 +208,7 @@ impl StatusReader {
             workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
             panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
-            kernel_path: self.blueprint.kernel_path.as_ref().map(|path| path.status(totals.kernel_relayed())),
+            kernel_path: self.blueprint.kernel_path().map(|path| path.status(totals.kernel_relayed())),
             events_lost: vec![
                 Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },

@@ -2,6 +2,7 @@
 
 mod hand_off;
 mod icmp;
+mod listening;
 mod round;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::Progress;
-use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, UdpSocket};
+use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller};
 use tt_turn::event::EndReason;
 use tt_turn::relay::{PeerPath, RelayId};
 use tt_turn::{Counters, Server};
@@ -27,8 +28,8 @@ use crate::ready::{Ready, ReadyQueue, Side};
 use crate::records::{Entry, RecordSender};
 use crate::relays::Relays;
 use crate::streams::{MESSAGE_LEN_MAX, Streams};
+use crate::udp_listeners::UdpListeners;
 pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
-use round::listener_of;
 
 /// Maximum number of received buffers (datagrams or GRO batches) per round.
 const ROUND: usize = 64;
@@ -54,7 +55,7 @@ const RECORDS_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) server: Server,
-    pub(crate) listeners: Vec<UdpSocket>,
+    pub(crate) listeners: UdpListeners,
     pub(crate) relays: Relays,
     pub(crate) streams: Streams,
     pub(crate) poller: Poller,
@@ -113,7 +114,7 @@ impl Worker {
         }
         // The poller does not report datagrams that arrived before the sockets were added.
         let mut ready = ReadyQueue::default();
-        (0..parts.listeners.len() as u64).for_each(|key| ready.push(Ready::first(key)));
+        parts.listeners.keys().for_each(|key| ready.push(Ready::first(key)));
         Self {
             before: counts.engine,
             events_lost_before: counts.events_lost,
@@ -254,6 +255,7 @@ impl Worker {
             let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.parts.server.set_wall_clock(now, Nanos(u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX)));
             self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
+            self.close_listeners();
             if let Parts { paths: Some(paths), server, .. } = &mut self.parts {
                 paths.count(server);
                 self.is_dirty = true;
@@ -263,6 +265,7 @@ impl Worker {
             match command {
                 WorkerCommand::Engine(run) => run(&mut self.parts.server, now),
                 WorkerCommand::Settings(settings) => self.parts.settings = settings,
+                WorkerCommand::Listeners(change) => self.change_listeners(change),
             }
             self.is_dirty = true;
         }
@@ -349,7 +352,7 @@ impl Worker {
                     self.parts.server.prefetch_relay(relay);
                     self.parts.relays.socket_of(turn.key)
                 }
-                None => self.parts.listeners.get(turn.key as usize),
+                None => self.parts.listeners.get(turn.key),
             };
             let Some(socket) = socket else { continue };
             let want = turn.want.min(room);
@@ -366,6 +369,8 @@ impl Worker {
                     if !received.drained {
                         turn.want = (turn.want * 2).min(READ_MAX);
                         self.ready.push(turn);
+                    } else if relay.is_none() {
+                        self.parts.listeners.note_drained(turn.key);
                     }
                 }
                 // Datagrams behind the error are still queued; the other sockets are read first.
@@ -381,7 +386,7 @@ impl Worker {
     /// Takes hand-offs of other workers, at most half a round.
     fn take_handed_off(&mut self) {
         let Parts { listeners, inbound, .. } = &mut self.parts;
-        let taken = inbound.take(&mut self.inbox, ROUND / 2, |server| listener_of(listeners, server));
+        let taken = inbound.take(&mut self.inbox, ROUND / 2, |server| listeners.find(server));
         self.counts.hand_offs_in += taken.hand_offs;
         self.counts.hand_offs_lost += taken.lost;
         self.has_more_inbound = taken.has_more;

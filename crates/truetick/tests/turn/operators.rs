@@ -15,6 +15,7 @@ mod own_host;
 mod realms;
 mod records;
 mod reload;
+mod reload_listeners;
 mod reload_relays;
 mod reload_settings;
 mod turnserver;

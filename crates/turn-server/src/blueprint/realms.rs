@@ -1,7 +1,5 @@
 //! Users of the realms after the default one.
 
-use std::net::SocketAddr;
-
 use anyhow::ensure;
 use tt_turn::config::{REALMS_MAX, RealmConfig, RealmId};
 use tt_turn::credential::{USER_PARTS, UserPart};
@@ -9,7 +7,7 @@ use tt_turn::shared::Shared;
 
 use crate::config::{Realm, TurnConfig};
 use crate::credentials::Users;
-use crate::listeners::StreamAddr;
+use crate::listeners::Listening;
 
 use super::Blueprint;
 
@@ -32,30 +30,11 @@ impl RealmUsers {
     }
 }
 
-/// Returns the addresses of all listeners as configured and as bound.
-pub(super) fn bound_addrs(
-    config: &TurnConfig,
-    udp: &[SocketAddr],
-    streams: &[StreamAddr],
-) -> Vec<(SocketAddr, SocketAddr)> {
-    let on_udp_ports = if config.tcp_on_udp_ports { &config.listen[..] } else { &[] };
-    let configured_streams = on_udp_ports.iter().chain(&config.listen_tcp).chain(&config.listen_tls);
-    config
-        .listen
-        .iter()
-        .copied()
-        .zip(udp.iter().copied())
-        .chain(configured_streams.copied().zip(streams.iter().map(|stream| stream.addr)))
-        .collect()
-}
-
 impl Blueprint {
     /// Returns the realms for engines, with the addresses that the listeners have been bound to.
-    pub(super) fn engine_realms(&self, config: &TurnConfig) -> Vec<RealmConfig> {
+    pub(super) fn engine_realms(config: &TurnConfig, listening: &Listening) -> Vec<RealmConfig> {
         let of = |realm: &Realm| {
-            let own = self.bound.iter().filter(|(configured, _)| realm.listen.contains(configured));
-            let mut listeners: Vec<_> = own.map(|(_, bound)| *bound).collect();
-            listeners.dedup();
+            let listeners = listening.bound(&realm.listen);
             RealmConfig { name: realm.name.clone(), origins: realm.origins.clone(), listeners }
         };
         config.realms.iter().map(of).collect()

@@ -1,12 +1,12 @@
 //! Changes while the server runs: new users, secrets, peer rules and limits, and a new engine after a panic.
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use tt_net::stream::TlsIdentity;
 use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart};
@@ -18,8 +18,11 @@ use tt_turn::{Server, WorkerId};
 use crate::commands::{EngineReload, LoopSettings, Retired, WorkerCommand, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::credentials::Users;
+use crate::listener_id::ListenerId;
+use crate::listeners::{self, Bound, ListenerChange, Listening, Sockets};
+use crate::passed::PassedSockets;
 use crate::relay_pool::RelayPlan;
-use crate::streams::{Certificates, read_certificates};
+use crate::streams::read_certificates;
 use crate::worker::Parts;
 
 use super::external::Origins;
@@ -44,6 +47,8 @@ pub(super) struct Prepared<'a> {
     /// One for each worker.
     seeds: Vec<[u8; 32]>,
     known: MutexGuard<'a, host::Ranges>,
+    /// What is listened on before.
+    listening: Arc<Listening>,
 }
 
 impl InForce {
@@ -99,14 +104,14 @@ impl InForce {
 impl Blueprint {
     /// Returns the peer rules of `config` for a host with these ranges of addresses.
     pub(super) fn policy(&self, config: &TurnConfig, host: &[(IpAddr, IpAddr)]) -> PeerPolicy {
-        config.peer_policy(&self.listen, host)
+        config.peer_policy(&self.listening.load().udp_addrs(), host)
     }
 
     /// Creates an engine with the current users, secrets and peer rules.
     pub(crate) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
         let in_force = self.in_force.load();
         let mut engine = engine_config(&in_force.config);
-        engine.realms = self.engine_realms(&in_force.config);
+        engine.realms = Self::engine_realms(&in_force.config, &self.listening.load());
         engine.peer_policy = self.policy(&in_force.config, &host::read()?);
         // The kernel spreads clients unevenly, so every worker has room for all allocations, for what each is
         // guaranteed, and for everything in the pools.
@@ -144,7 +149,7 @@ impl Blueprint {
             "a restart is needed for turn.allocations_max above {}, {ALLOCATIONS_GROWTH} times that of the start",
             self.allocations_most
         );
-        let certificates = self.next_certificates(&config)?;
+        let identity = read_certificates(&config.certificates, &config.tls).context("turn")?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         config.external_users = origins.external_users;
         self.order_realms(&mut config)?;
@@ -155,11 +160,13 @@ impl Blueprint {
         let (next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
         let prepared = self.prepare(next, handles)?;
         let plan = self.next_plan(&prepared.next.config)?;
+        let Bound { mut listening, sockets } =
+            listeners::bind(&prepared.next.config, &self.listening.load(), PassedSockets::default(), handles.len())?;
         before()?;
         self.relay_pool.replace_plan(plan);
-        if let Some((certificates, identity)) = certificates {
-            certificates.replace(identity);
-        }
+        self.stream_plan.certificates.replace(identity);
+        let removed = listening.replace(&self.listening.load(), handles.len());
+        self.listening.store(Arc::new(listening));
         origins.take_own(own);
         let (origins, shared) = (&*origins, &self.shared);
         let realm = prepared.next.config.realm.clone();
@@ -169,18 +176,28 @@ impl Blueprint {
         };
         let parts = (0..USER_PARTS).map(part).chain(further.parts((shared, &decoy_seed)));
         self.replace(prepared, parts, handles);
+        // With rules and realms that know them.
+        self.replace_listeners(sockets, &removed, handles);
         Ok(())
     }
 
-    /// Reads the certificates of `config`, if this server has some.
-    fn next_certificates(&self, config: &TurnConfig) -> anyhow::Result<Option<(&Certificates, Arc<TlsIdentity>)>> {
-        let certificates = self.stream_plan.certificates.as_deref();
-        ensure!(
-            certificates.is_some() != config.certificates.is_empty(),
-            "turn: the first certificate and none at all need a restart"
-        );
-        let Some(certificates) = certificates else { return Ok(None) };
-        Ok(Some((certificates, read_certificates(&config.certificates, &config.tls).context("turn")?)))
+    /// Gives the workers the sockets of new listeners, and lets them close those that are gone.
+    fn replace_listeners(
+        &self,
+        sockets: Vec<(ListenerId, Sockets)>,
+        removed: &[(ListenerId, Arc<AtomicUsize>)],
+        handles: &[WorkerHandle],
+    ) {
+        if sockets.is_empty() && removed.is_empty() {
+            return;
+        }
+        if let Some(path) = self.kernel_path() {
+            path.listen_on(&self.listening.load().udp_addrs());
+        }
+        for (handle, change) in handles.iter().zip(listeners::share_out(sockets, handles.len())) {
+            let change = ListenerChange { removed: removed.to_vec(), ..change };
+            handle.send(WorkerCommand::Listeners(change));
+        }
     }
 
     /// Returns the addresses and ports of relay sockets of `config`, on each of which one can be bound.
@@ -201,7 +218,7 @@ impl Blueprint {
         let seeds = handles.iter().map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         *known = host::read()?;
-        Ok(Prepared { next, seeds, known })
+        Ok(Prepared { next, seeds, known, listening: self.listening.load_full() })
     }
 
     /// Replaces the users of `parts`, and everything else by that of `prepared`.
@@ -211,8 +228,8 @@ impl Blueprint {
         parts: impl Iterator<Item = UserPart>,
         handles: &[WorkerHandle],
     ) {
-        let Prepared { mut next, seeds, known } = prepared;
-        self.replace_surroundings(&next.config, handles);
+        let Prepared { mut next, seeds, known, listening } = prepared;
+        self.replace_surroundings(&next.config, &listening, handles);
         self.replace_users(parts, handles);
         next.secrets.share_users(&self.in_force.load().secrets);
         let deadline = Instant::now() + RETIRED_WITHIN;
@@ -235,7 +252,7 @@ impl Blueprint {
 
     /// Replaces how the loops of the workers wait and send.
     fn replace_settings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
-        if let Some(path) = &self.kernel_path {
+        if let Some(path) = self.kernel_path() {
             path.set_dscp(next.dscp_allow);
         }
         for handle in handles {
@@ -244,12 +261,12 @@ impl Blueprint {
     }
 
     /// Replaces quotas, realms and the addresses of relays: users of a new realm have somewhere to be then.
-    fn replace_surroundings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
+    fn replace_surroundings(&self, next: &TurnConfig, before: &Listening, handles: &[WorkerHandle]) {
         let InForce { config, secrets } = InForce::clone(&self.in_force.load());
         let quotas_differ = config.quotas != next.quotas || config.realm_quotas() != next.realm_quotas();
         let relays_differ = (&config.relay_ips, config.relay_ports) != (&next.relay_ips, next.relay_ports);
-        let realms = self.engine_realms(next);
-        let realms_differ = realms != self.engine_realms(&config);
+        let realms = Self::engine_realms(next, &self.listening.load());
+        let realms_differ = realms != Self::engine_realms(&config, before);
         let pools_differ = config.allocations_max != next.allocations_max;
         if !quotas_differ && !realms_differ && !relays_differ && !pools_differ {
             return;
