@@ -28,6 +28,7 @@ use crate::commands::{LoopSettings, WorkerCommand};
 use crate::config::{ALLOCATIONS_MAX, RealmNames, TurnConfig};
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
+use crate::hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 use crate::kernel_path::KernelPath;
 use crate::listeners::{ListenerChange, Listening};
 use crate::records::RecordSender;
@@ -36,7 +37,7 @@ use crate::relays::Relays;
 use crate::section::StreamLimits;
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
 use crate::udp_listeners::UdpListeners;
-use crate::worker::{InboundRings, Parts, WorkerEndpoint, WorkerLinks};
+use crate::worker::Parts;
 use external::Origins;
 use reload::InForce;
 
@@ -158,6 +159,7 @@ impl Blueprint {
             records,
             status: Arc::new(WorkerStatus::default()),
             stop: Arc::clone(&self.stop),
+            is_retiring: false,
             settings: LoopSettings::of(&self.in_force.load().config),
             epoch: self.epoch,
             paths: None,
@@ -204,7 +206,7 @@ impl Blueprint {
     }
 
     /// Lets a new engine follow what an operator has ordered since the start.
-    fn repeat_orders(&self, server: &mut Server) {
+    pub(crate) fn repeat_orders(&self, server: &mut Server) {
         server.replace_bans(self.now(), self.bans.in_force());
         server.set_alternates(&self.alternates.lock().unwrap_or_else(PoisonError::into_inner));
     }

@@ -50,7 +50,7 @@ const LIFETIMES_S: RangeInclusive<u32> = 60..=86_400;
 /// The longest lifetime of a nonce, RFC 8656 section 5.
 const NONCE_LIFETIME_S: u32 = 3_600;
 const NONCE_LIFETIMES_S: RangeInclusive<u32> = 1..=NONCE_LIFETIME_S;
-const WORKERS_MAX: usize = 256;
+pub(crate) const WORKERS_MAX: usize = 256;
 const HANDSHAKE_THREADS_MAX: u32 = 64;
 /// One second: with longer gaps between datagrams, a wake-up does not matter.
 const BUSY_POLL_US_MAX: u32 = 1_000_000;

@@ -100,7 +100,8 @@ impl WorkerStatus {
         true
     }
 
-    fn counts(&self) -> MutexGuard<'_, WorkerCounters> {
+    /// Returns the published counts.
+    pub(crate) fn counts(&self) -> MutexGuard<'_, WorkerCounters> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -39,6 +39,8 @@ const EPOCH: u32 = 1;
 pub(crate) struct KernelPath {
     paths: Paths,
     attached: Vec<(Device, Mode)>,
+    /// Workers that the tables have room for.
+    workers: u32,
     listener_ports: ArcSwap<Vec<u16>>,
     hops: Mutex<NextHops>,
     /// Rises when a path may have another way than before.
@@ -95,6 +97,7 @@ impl KernelPath {
         let path = Self {
             paths,
             attached,
+            workers,
             listener_ports: ArcSwap::default(),
             hops: Mutex::new(hops),
             generation: AtomicU64::new(1),
@@ -111,13 +114,16 @@ impl KernelPath {
         Ok(path)
     }
 
-    /// Returns the paths of a worker.
+    /// Returns the paths of a worker. One that a reload has added has none: its sockets relay.
     ///
     /// # Errors
     /// The descriptors of the tables cannot be copied.
-    pub(crate) fn worker(self: &Arc<Self>, number: u16) -> anyhow::Result<WorkerPaths> {
+    pub(crate) fn worker(self: &Arc<Self>, number: u16) -> anyhow::Result<Option<WorkerPaths>> {
+        if u32::from(number) >= self.workers {
+            return Ok(None);
+        }
         let writer = self.paths.writer().context("turn: cannot write the kernel's paths")?;
-        Ok(WorkerPaths::new(Arc::clone(self), writer, number))
+        Ok(Some(WorkerPaths::new(Arc::clone(self), writer, number)))
     }
 
     /// Starts the thread that keeps the program alive until the stop flag is set.

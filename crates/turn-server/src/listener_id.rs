@@ -1,4 +1,7 @@
-//! Numbers of listeners.
+//! Numbers of listeners, and who uses those that are gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of a listener, which no other one gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,5 +13,30 @@ impl ListenerId {
         let id = *self;
         self.0 += 1;
         id
+    }
+}
+
+/// That a worker may have allocations at a former listener, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    workers: Arc<AtomicUsize>,
+}
+
+impl Share {
+    /// Counts one more of the workers.
+    pub(crate) fn new(workers: &Arc<AtomicUsize>) -> Self {
+        workers.fetch_add(1, Ordering::AcqRel);
+        Self { workers: Arc::clone(workers) }
+    }
+
+    /// Returns the number of workers that may have allocations there.
+    pub(crate) fn workers(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.workers)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.workers.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -10,9 +10,9 @@ use tt_net::UdpSocket;
 use tt_net::stream::StreamListener;
 
 use crate::config::TurnConfig;
-use crate::listener_id::ListenerId;
+use crate::listener_id::{ListenerId, Share};
 use crate::streams::Takes;
-pub(crate) use bind::{Bound, bind};
+pub(crate) use bind::{Bound, bind, bind_further};
 
 /// An address that accepts connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(crate) struct Listener {
     /// The address as configured, and with the kernel's choice for port 0.
     pub(crate) configured: SocketAddr,
     pub(crate) bound: SocketAddr,
+    /// Its sockets are those of another process, for the workers of the start.
+    is_passed: bool,
 }
 
 /// Everything that is listened on, in the order of the configuration.
@@ -86,11 +88,11 @@ impl Listening {
         bound
     }
 
-    /// Returns the listeners of `before` that are gone, each with the number of workers that may have allocations there.
-    pub(crate) fn replace(&mut self, before: &Self, workers: usize) -> Vec<(ListenerId, Arc<AtomicUsize>)> {
+    /// Returns the listeners of `before` that are gone, each with the number of workers that have allocations there.
+    pub(crate) fn replace(&mut self, before: &Self) -> Vec<(ListenerId, Arc<AtomicUsize>)> {
         let is_gone = |listener: &&Listener| self.listeners.iter().all(|kept| kept.id != listener.id);
         let gone = before.listeners.iter().filter(is_gone);
-        let removed: Vec<_> = gone.map(|gone| (gone.bound, gone.id, Arc::new(AtomicUsize::new(workers)))).collect();
+        let removed: Vec<(_, _, Arc<AtomicUsize>)> = gone.map(|gone| (gone.bound, gone.id, Arc::default())).collect();
         self.former.retain(|(_, workers)| workers.strong_count() > 0);
         self.former.extend(removed.iter().map(|(bound, _, workers)| (*bound, Arc::downgrade(workers))));
         removed.into_iter().map(|(_, id, workers)| (id, workers)).collect()
@@ -131,8 +133,7 @@ pub(crate) enum Sockets {
 pub(crate) struct ListenerChange {
     pub(crate) udp: Vec<(ListenerId, UdpSocket)>,
     pub(crate) streams: Vec<(ListenerId, StreamListener, Takes)>,
-    /// With the number of workers that have allocations there, this one included. It lives as long as their sockets.
-    pub(crate) removed: Vec<(ListenerId, Arc<AtomicUsize>)>,
+    pub(crate) removed: Vec<(ListenerId, Share)>,
 }
 
 /// Shares sockets out. Groups with fewer sockets than workers begin at different workers.

@@ -9,7 +9,7 @@ use tt_model::{FiveTuple, Transport};
 use tt_net::{Poller, UdpSocket};
 use tt_turn::Server;
 
-use crate::listener_id::ListenerId;
+use crate::listener_id::{ListenerId, Share};
 
 /// What a listener takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,11 @@ struct Place {
     id: ListenerId,
     socket: UdpSocket,
     state: State,
-    /// The number of workers that have allocations here, if it is not open. It lives as long as the sockets.
+    /// The worker retires: the kernel gives it nothing more, and it sends to its clients from here.
+    is_retiring: bool,
+    /// Of a listener that is not open any more, while this worker has allocations here.
+    share: Option<Share>,
+    /// The number of workers that have some. It lives as long as the sockets.
     workers: Option<Arc<AtomicUsize>>,
 }
 
@@ -51,7 +55,7 @@ impl UdpListeners {
     pub(crate) fn add(&mut self, id: ListenerId, socket: UdpSocket, poller: &Poller) -> io::Result<u64> {
         let key = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
         poller.add(&socket, key as u64)?;
-        let place = Some(Place { id, socket, state: State::Open, workers: None });
+        let place = Some(Place { id, socket, state: State::Open, is_retiring: false, share: None, workers: None });
         if key == self.places.len() {
             self.places.push(place);
         } else {
@@ -60,17 +64,30 @@ impl UdpListeners {
         Ok(key as u64)
     }
 
-    /// Lets a listener take only what belongs to allocations, until the last of `workers` has none here.
-    pub(crate) fn remove(&mut self, id: ListenerId, workers: Arc<AtomicUsize>) {
-        match self.places.iter_mut().flatten().find(|place| place.id == id) {
-            Some(place) => {
-                (place.state, place.workers) = (State::Used, Some(workers));
-                self.closing += 1;
-            }
-            None => {
-                workers.fetch_sub(1, Ordering::AcqRel);
+    /// Lets a listener take only what belongs to allocations, until no worker has some here.
+    pub(crate) fn remove(&mut self, id: ListenerId, share: Share) {
+        // A worker that retires has closed it, or never had it.
+        if let Some(place) = self.places.iter_mut().flatten().find(|place| place.id == id && place.share.is_none()) {
+            self.closing += usize::from(place.state == State::Open);
+            place.is_retiring = false;
+            if matches!(place.state, State::Open | State::Used) {
+                (place.state, place.workers, place.share) = (State::Used, Some(share.workers()), Some(share));
             }
         }
+    }
+
+    /// Lets the kernel give everything that arrives to other workers. Returns the keys of the listeners: what is left in
+    /// them must be read. They close once this worker has no allocations there.
+    pub(crate) fn retire(&mut self) -> Vec<u64> {
+        for place in self.places.iter_mut().flatten() {
+            // Without it the last datagrams may be lost.
+            let _ = place.socket.leave_group();
+            if place.state == State::Open {
+                (place.state, place.is_retiring, place.workers) = (State::Used, true, Some(Arc::default()));
+                self.closing += 1;
+            }
+        }
+        self.keys().collect()
     }
 
     /// Closes what has been read to its end, and returns the keys of listeners that leave: what is left in them must be
@@ -88,10 +105,10 @@ impl UdpListeners {
             self.keys().filter(is_used).filter(|key| !self.serves_allocations(*key, server)).collect();
         let mut leaving = Vec::new();
         for (key, place) in (0..).zip(&mut self.places) {
-            let Some(Place { socket, state, workers: Some(workers), .. }) = place else { continue };
+            let Some(Place { socket, state, share, workers: Some(workers), .. }) = place else { continue };
             if unused.contains(&key) {
                 *state = State::Unused;
-                workers.fetch_sub(1, Ordering::AcqRel);
+                drop(share.take());
             }
             if *state == State::Unused && workers.load(Ordering::Acquire) == 0 {
                 // Without it the last datagrams, which belong to no allocation, may be lost.
@@ -113,6 +130,11 @@ impl UdpListeners {
         }
     }
 
+    /// Returns whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.iter().all(Option::is_none)
+    }
+
     /// Whether any listener is not open.
     pub(crate) const fn is_any_closing(&self) -> bool {
         self.closing > 0
@@ -130,7 +152,7 @@ impl UdpListeners {
 
     /// Returns whether a datagram to `server` that `key` has received is for an open listener.
     pub(crate) fn is_open(&self, key: u64, server: SocketAddr) -> bool {
-        let is_open = |key: u64| self.place(key).is_some_and(|place| place.state == State::Open);
+        let is_open = |key| self.place(key).is_some_and(|place| place.state == State::Open || place.is_retiring);
         self.closing == 0 || is_open(key) || self.find(server).is_some_and(is_open)
     }
 

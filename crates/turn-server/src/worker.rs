@@ -1,6 +1,5 @@
 //! The loop of one worker: receive a batch, pass it to the engine, send the results.
 
-mod hand_off;
 mod icmp;
 mod listening;
 mod round;
@@ -22,6 +21,7 @@ use tt_turn::{Counters, Server};
 use crate::commands::{LoopSettings, WorkerCommand};
 use crate::counters::{LostEvents, WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
+use crate::hand_off::{InboundRings, WorkerLinks};
 use crate::kernel_path::WorkerPaths;
 use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
@@ -29,7 +29,6 @@ use crate::records::{Entry, RecordSender};
 use crate::relays::Relays;
 use crate::streams::{MESSAGE_LEN_MAX, Streams};
 use crate::udp_listeners::UdpListeners;
-pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 
 /// Maximum number of received buffers (datagrams or GRO batches) per round.
 const ROUND: usize = 64;
@@ -68,11 +67,23 @@ pub(crate) struct Parts {
     pub(crate) records: Option<RecordSender>,
     pub(crate) status: Arc<WorkerStatus>,
     pub(crate) stop: Arc<AtomicBool>,
+    /// It ends once it has nothing more to serve.
+    pub(crate) is_retiring: bool,
     pub(crate) settings: LoopSettings,
     /// Origin of the engines' clock, the same for all workers.
     pub(crate) epoch: Instant,
     /// What the kernel relays for this worker.
     pub(crate) paths: Option<WorkerPaths>,
+}
+
+impl Parts {
+    /// Continues the counts of a worker that has ended.
+    pub(crate) fn continue_from(&mut self, status: &Arc<WorkerStatus>) {
+        self.status = Arc::clone(status);
+        let counts = status.counts();
+        self.relays.counts = counts.relays;
+        self.streams.counts = counts.streams;
+    }
 }
 
 /// A worker on its thread.
@@ -136,9 +147,9 @@ impl Worker {
         }
     }
 
-    /// Runs until the stop flag is set.
+    /// Runs until the stop flag is set, or until it has retired.
     pub(crate) fn run(&mut self) {
-        while !self.parts.stop.load(Ordering::Relaxed) {
+        while !self.parts.stop.load(Ordering::Relaxed) && !self.has_retired() {
             let now = self.now();
             self.run_timers(now);
             self.wait(now);
@@ -266,6 +277,16 @@ impl Worker {
                 WorkerCommand::Engine(run) => run(&mut self.parts.server, now),
                 WorkerCommand::Settings(settings) => self.parts.settings = settings,
                 WorkerCommand::Listeners(change) => self.change_listeners(change),
+                WorkerCommand::Links(links, done) => {
+                    links.into_iter().for_each(|(worker, endpoint)| self.parts.links.replace(worker, endpoint));
+                    drop(done);
+                }
+                WorkerCommand::Retire => self.retire(),
+                WorkerCommand::Serve(done) => {
+                    self.parts.is_retiring = false;
+                    // Without a receiver the reload has given up.
+                    let _ = done.send(());
+                }
             }
             self.is_dirty = true;
         }

@@ -37,6 +37,7 @@ const KEYS: &[&str] = &[
     "allocations_max",
     "dscp_allow",
     "busy_poll_us",
+    "workers",
     "listen",
     "listen_tcp",
     "listen_tls",

@@ -18,5 +18,6 @@ mod reload;
 mod reload_listeners;
 mod reload_relays;
 mod reload_settings;
+mod reload_workers;
 mod turnserver;
 mod unit;

@@ -113,7 +113,7 @@ impl Blueprint {
         let is_whole = others_differ || ends_allocations;
         let before = std::mem::replace(&mut origins.external, external);
         let next = origins.next(&in_force);
-        let prepared = match is_whole.then(|| self.prepare(next, handles)).transpose() {
+        let prepared = match is_whole.then(|| self.prepare(next, handles.len())).transpose() {
             Ok(prepared) => prepared,
             Err(error) => {
                 origins.external = before;

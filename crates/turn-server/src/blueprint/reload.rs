@@ -16,9 +16,9 @@ use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
 use crate::commands::{EngineReload, LoopSettings, Retired, WorkerCommand, WorkerHandle};
-use crate::config::TurnConfig;
+use crate::config::{TurnConfig, WORKERS_MAX};
 use crate::credentials::Users;
-use crate::listener_id::ListenerId;
+use crate::listener_id::{ListenerId, Share};
 use crate::listeners::{self, Bound, ListenerChange, Listening, Sockets};
 use crate::passed::PassedSockets;
 use crate::relay_pool::RelayPlan;
@@ -134,21 +134,21 @@ impl Blueprint {
     ///
     /// The users are replaced in parts, so that the old and the new ones are not in memory together.
     ///
-    /// `before` runs when nothing of it can fail any more: if it fails, nothing is applied.
+    /// `before` runs when nothing of it can fail any more, and returns the workers: if it fails, nothing is applied.
     ///
     /// # Errors
     /// A certificate cannot be used, a system call failed, or `before` did; the old ones stay in force.
     pub(crate) fn reload(
         &self,
         mut config: TurnConfig,
-        handles: &[WorkerHandle],
-        before: impl FnOnce() -> anyhow::Result<()>,
+        before: impl FnOnce() -> anyhow::Result<Arc<Vec<WorkerHandle>>>,
     ) -> anyhow::Result<()> {
         ensure!(
             config.allocations_max <= self.allocations_most,
             "a restart is needed for turn.allocations_max above {}, {ALLOCATIONS_GROWTH} times that of the start",
             self.allocations_most
         );
+        let workers = config.workers;
         let identity = read_certificates(&config.certificates, &config.tls).context("turn")?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         config.external_users = origins.external_users;
@@ -158,14 +158,14 @@ impl Blueprint {
         let users = std::mem::take(&mut config.users);
         let further = RealmUsers::take(&mut config);
         let (next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
-        let prepared = self.prepare(next, handles)?;
+        let prepared = self.prepare(next, WORKERS_MAX)?;
         let plan = self.next_plan(&prepared.next.config)?;
         let Bound { mut listening, sockets } =
-            listeners::bind(&prepared.next.config, &self.listening.load(), PassedSockets::default(), handles.len())?;
-        before()?;
+            listeners::bind(&prepared.next.config, &self.listening.load(), PassedSockets::default(), workers)?;
+        let handles = &before()?[..];
         self.relay_pool.replace_plan(plan);
         self.stream_plan.certificates.replace(identity);
-        let removed = listening.replace(&self.listening.load(), handles.len());
+        let removed = listening.replace(&self.listening.load());
         self.listening.store(Arc::new(listening));
         origins.take_own(own);
         let (origins, shared) = (&*origins, &self.shared);
@@ -177,14 +177,14 @@ impl Blueprint {
         let parts = (0..USER_PARTS).map(part).chain(further.parts((shared, &decoy_seed)));
         self.replace(prepared, parts, handles);
         // With rules and realms that know them.
-        self.replace_listeners(sockets, &removed, handles);
+        self.replace_listeners((sockets, workers), &removed, handles);
         Ok(())
     }
 
     /// Gives the workers the sockets of new listeners, and lets them close those that are gone.
     fn replace_listeners(
         &self,
-        sockets: Vec<(ListenerId, Sockets)>,
+        (sockets, workers): (Vec<(ListenerId, Sockets)>, usize),
         removed: &[(ListenerId, Arc<AtomicUsize>)],
         handles: &[WorkerHandle],
     ) {
@@ -194,8 +194,12 @@ impl Blueprint {
         if let Some(path) = self.kernel_path() {
             path.listen_on(&self.listening.load().udp_addrs());
         }
-        for (handle, change) in handles.iter().zip(listeners::share_out(sockets, handles.len())) {
-            let change = ListenerChange { removed: removed.to_vec(), ..change };
+        let shares = |_| removed.iter().map(|(id, workers)| (*id, Share::new(workers))).collect();
+        // All are counted before the first is given back.
+        let removed: Vec<Vec<_>> = handles.iter().map(shares).collect();
+        let mut added = listeners::share_out(sockets, workers).into_iter();
+        for (handle, removed) in handles.iter().zip(removed) {
+            let change = ListenerChange { removed, ..added.next().unwrap_or_default() };
             handle.send(WorkerCommand::Listeners(change));
         }
     }
@@ -214,8 +218,8 @@ impl Blueprint {
     }
 
     /// Does everything that can fail before users, secrets and peer rules are replaced.
-    pub(super) fn prepare(&self, next: InForce, handles: &[WorkerHandle]) -> anyhow::Result<Prepared<'_>> {
-        let seeds = handles.iter().map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
+    pub(super) fn prepare(&self, next: InForce, workers: usize) -> anyhow::Result<Prepared<'_>> {
+        let seeds = (0..workers).map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         *known = host::read()?;
         Ok(Prepared { next, seeds, known, listening: self.listening.load_full() })
@@ -327,6 +331,7 @@ fn send_and_free(
     for (number, handle) in handles.iter().enumerate() {
         handle.send(command(number, retire.clone()));
     }
+    drop(retire);
     let next = |_| retired.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
     let all: Vec<_> = handles.iter().map_while(next).collect();
     drop(all);

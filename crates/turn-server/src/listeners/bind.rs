@@ -67,6 +67,7 @@ pub(crate) fn bind(
     for (place, (purpose, configured, udp, source)) in all.into_iter().enumerate() {
         // A TCP port follows that of UDP, which the kernel may have chosen.
         let addr = udp.map_or(configured, |place: usize| bound.listening.listeners[place].bound);
+        let is_passed = matches!(source, Source::Passed(_));
         let sockets = match (source, purpose) {
             (Source::Kept(listener), _) => {
                 bound.listening.listeners.push(listener);
@@ -87,9 +88,27 @@ pub(crate) fn bind(
             }
         };
         sockets.prepare()?;
-        bound.add((purpose, configured, addr), sockets);
+        bound.add((purpose, configured, is_passed), sockets);
     }
     Ok(bound)
+}
+
+/// Binds sockets for this number of further workers at every address but those with passed sockets: they would be another
+/// process's.
+///
+/// # Errors
+/// An address that cannot be bound.
+pub(crate) fn bind_further(listening: &Listening, workers: usize) -> anyhow::Result<Vec<(ListenerId, Sockets)>> {
+    let own = listening.listeners.iter().filter(|listener| !listener.is_passed);
+    own.map(|Listener { id, purpose, bound, .. }| {
+        let sockets = match purpose {
+            Purpose::Udp => bind_udp(*bound, workers, listening)?,
+            Purpose::Stream(takes) => Sockets::Streams(*takes, bind_tcp(*bound, workers, listening)?),
+        };
+        sockets.prepare()?;
+        Ok((*id, sockets))
+    })
+    .collect()
 }
 
 /// Takes the passed sockets of an address.
@@ -103,10 +122,10 @@ fn taken(passed: &mut PassedSockets, purpose: Purpose, addr: SocketAddr) -> Sour
 }
 
 impl Bound {
-    fn add(&mut self, (purpose, configured, addr): (Purpose, SocketAddr, SocketAddr), sockets: Sockets) {
-        let bound = sockets.local_addr().unwrap_or(addr);
+    fn add(&mut self, (purpose, configured, is_passed): (Purpose, SocketAddr, bool), sockets: Sockets) {
+        let bound = sockets.local_addr().unwrap_or(configured);
         let id = self.listening.next_id.take();
-        self.listening.listeners.push(Listener { id, purpose, configured, bound });
+        self.listening.listeners.push(Listener { id, purpose, configured, bound, is_passed });
         self.sockets.push((id, sockets));
     }
 }

@@ -10,7 +10,7 @@ use tt_net::{IoFault, Poller};
 use tt_turn::Server;
 
 use super::{RejectReason, Streams, Takes};
-use crate::listener_id::ListenerId;
+use crate::listener_id::{ListenerId, Share};
 use crate::poll_key::listener_key;
 
 /// Connections accepted from one listener in one turn.
@@ -24,8 +24,10 @@ pub(super) struct Place {
     id: ListenerId,
     socket: StreamListener,
     takes: Takes,
-    /// It closes once the connections that wait have been accepted. It lives as long as the socket.
-    leaving: Option<Arc<AtomicUsize>>,
+    /// It closes once the connections that wait have been accepted.
+    is_leaving: bool,
+    /// Lives as long as the socket, if the address is not listened on any more.
+    former: Option<Arc<AtomicUsize>>,
 }
 
 impl Streams {
@@ -41,7 +43,7 @@ impl Streams {
         let index = self.listeners.iter().position(Option::is_none).unwrap_or(self.listeners.len());
         let key = listener_key(index as u32);
         poller.add_stream(&socket, key)?;
-        let place = Some(Place { id, socket, takes, leaving: None });
+        let place = Some(Place { id, socket, takes, is_leaving: false, former: None });
         if index == self.listeners.len() {
             self.listeners.push(place);
         } else {
@@ -51,11 +53,23 @@ impl Streams {
     }
 
     /// Closes a listener once the connections that wait have been accepted. Returns its key, which must be served.
-    pub(crate) fn remove_listener(&mut self, id: ListenerId, workers: &Arc<AtomicUsize>) -> Option<u64> {
+    pub(crate) fn remove_listener(&mut self, id: ListenerId, share: &Share) -> Option<u64> {
         let has_id = |place: &Option<Place>| place.as_ref().is_some_and(|place| place.id == id);
         let index = self.listeners.iter().position(has_id)?;
-        self.listeners[index].as_mut()?.leaving = Some(Arc::clone(workers));
+        let place = self.listeners[index].as_mut()?;
+        (place.is_leaving, place.former) = (true, Some(share.workers()));
         Some(listener_key(index as u32))
+    }
+
+    /// The same for all listeners.
+    pub(crate) fn remove_listeners(&mut self) -> impl Iterator<Item = u64> {
+        self.listeners.iter_mut().flatten().for_each(|place| place.is_leaving = true);
+        (0..self.listeners.len() as u32).map(listener_key)
+    }
+
+    /// Returns whether there is no listener and no connection.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.open == 0 && self.listeners.iter().all(Option::is_none)
     }
 
     /// Returns the keys of the listeners to be tried again.
@@ -67,10 +81,10 @@ impl Streams {
 
     pub(super) fn accept(&mut self, now: Nanos, index: u32, server: &mut Server, poller: &Poller) -> Progress {
         for _ in 0..ACCEPTS {
-            let Some(Some(Place { socket, takes, leaving, .. })) = self.listeners.get(index as usize) else {
+            let Some(Some(Place { socket, takes, is_leaving, .. })) = self.listeners.get(index as usize) else {
                 return Progress::Drained;
             };
-            let (takes, is_leaving) = (*takes, leaving.is_some());
+            let (takes, is_leaving) = (*takes, *is_leaving);
             match socket.accept() {
                 Ok(None) => {
                     if is_leaving && let Some(closed) = self.listeners[index as usize].take() {

@@ -22,10 +22,10 @@ impl Worker {
                 }
             }
         }
-        for (id, workers) in removed {
-            match parts.streams.remove_listener(id, &workers) {
+        for (id, share) in removed {
+            match parts.streams.remove_listener(id, &share) {
                 Some(key) => self.ready.push(Ready::first(key)),
-                None => parts.listeners.remove(id, workers),
+                None => parts.listeners.remove(id, share),
             }
         }
         self.close_listeners();
@@ -37,5 +37,28 @@ impl Worker {
             let left = self.parts.listeners.close_unused(&self.parts.server, &self.parts.poller);
             left.into_iter().for_each(|key| self.ready.push(Ready::first(key)));
         }
+    }
+
+    /// Gives up all listeners. The kernel gives what arrives to the other workers, which hand it off to this one while
+    /// it has the allocation.
+    pub(super) fn retire(&mut self) {
+        self.parts.is_retiring = true;
+        let keys = self.parts.listeners.retire();
+        keys.into_iter()
+            .chain(self.parts.streams.remove_listeners())
+            .for_each(|key| self.ready.push(Ready::first(key)));
+        self.close_listeners();
+    }
+
+    /// Whether it retires and has nothing more to serve.
+    pub(super) fn has_retired(&mut self) -> bool {
+        let parts = &mut self.parts;
+        parts.is_retiring
+            && parts.server.allocations() == 0
+            && parts.relays.counts.bound == 0
+            && parts.listeners.is_empty()
+            && parts.streams.is_empty()
+            && parts.inbound.is_empty()
+            && self.unsent.is_none()
     }
 }

@@ -7,9 +7,9 @@ use tt_net::{Datagram, Outgoing};
 use tt_turn::relay::PeerPath;
 use tt_turn::{Fragmentation, Output, WorkerId};
 
-use super::hand_off::{HandOff, Target, WorkerLinks};
 use super::{HEAD_LEN_MAX, Parts, Worker};
 use crate::counters::WorkerCounters;
+use crate::hand_off::{HandOff, Target, WorkerLinks};
 use crate::poll_key::{relay_key, relay_of, stream_of};
 use crate::streams::Sent;
 use crate::udp_listeners::UdpListeners;

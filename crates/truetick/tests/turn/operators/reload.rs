@@ -112,11 +112,13 @@ fn the_api_reloads_for_the_token_and_says_what_needs_a_restart() {
     wait("eve is let in", || server.client("eve").log_in().is_ok());
     wait("ann is out", || server.client("ann").log_in() == Err(401));
 
-    server.edit(|text| text.replace("workers = 2", "workers = 1\nlifetime_s = 700"));
+    server.edit(|text| {
+        text.replace("workers = 2", "workers = 2\nproxy_protocol_from = [\"127.0.0.9\"]\nlifetime_s = 700")
+    });
     let answer = server.ask("POST", RELOAD, Some(TOKEN));
     assert_eq!(
         (answer.status, answer.json()),
-        (422, json!({ "error": "a restart is needed for turn.workers" })),
+        (422, json!({ "error": "a restart is needed for turn.proxy_protocol_from" })),
         "{}",
         answer.body
     );
@@ -124,7 +126,7 @@ fn the_api_reloads_for_the_token_and_says_what_needs_a_restart() {
     let answer = server.ask("POST", RELOAD, Some(TOKEN));
     assert_eq!(answer.status, 422, "{}", answer.body);
     assert!(
-        answer.json()["error"].as_str().unwrap().contains("truetick.toml, line 5: turn.lifetime_s"),
+        answer.json()["error"].as_str().unwrap().contains("truetick.toml, line 6: turn.lifetime_s"),
         "{}",
         answer.body
     );
