@@ -65,7 +65,8 @@ pub use blueprint::check::check;
 pub use config::{Realm, RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{
-    AuthSecret, ExternalCredentials, ExternalLimits, ExternalUsers, KeyedUsers, NonceKeys, Password, User, Users,
+    AuthSecret, ExternalCredentials, ExternalLimits, ExternalRealm, ExternalUsers, KeyedUsers, NonceKeys, Password,
+    User, Users,
 };
 pub use launch::{start, start_with};
 pub use listeners::StreamAddr;

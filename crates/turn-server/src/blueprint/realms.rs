@@ -10,6 +10,7 @@ use crate::credentials::Users;
 use crate::listeners::Listening;
 
 use super::Blueprint;
+use super::external::Origins;
 
 /// The users of each realm after the default one, by its index, and its name.
 pub(super) struct RealmUsers(Vec<(String, Users)>);
@@ -21,11 +22,17 @@ impl RealmUsers {
         Self(config.realms.iter_mut().map(of).collect())
     }
 
-    /// Makes all parts of all realms.
-    pub(super) fn parts(&self, seeds: (&Shared, &[u8; 32])) -> impl Iterator<Item = UserPart> {
+    /// Makes all parts of all realms, with the users from outside.
+    pub(super) fn parts<'a>(
+        &'a self,
+        origins: Option<&'a Origins>,
+        seeds: (&'a Shared, &'a [u8; 32]),
+    ) -> impl Iterator<Item = UserPart> + 'a {
         self.0.iter().enumerate().flat_map(move |(index, (name, users))| {
             let realm = (RealmId::further(index), name.as_str());
-            (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, users.iter(), seeds))
+            let external = origins.into_iter().flat_map(move |origins| origins.external_users_of(name));
+            let all = users.iter().chain(external);
+            (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, all.clone(), seeds))
         })
     }
 }

@@ -89,7 +89,7 @@ impl InForce {
             let part = UserPart::new(number, users.iter(), &in_force.config.realm, (shared, &decoy_seed));
             in_force.secrets.replace_users(&part);
         }
-        for part in further.parts((shared, &decoy_seed)) {
+        for part in further.parts(None, (shared, &decoy_seed)) {
             in_force.secrets.replace_users(&part);
         }
         Ok(in_force)
@@ -174,7 +174,7 @@ impl Blueprint {
             let all = users.iter().chain(origins.external_users());
             UserPart::new(number, all, &realm, (shared, &decoy_seed))
         };
-        let parts = (0..USER_PARTS).map(part).chain(further.parts((shared, &decoy_seed)));
+        let parts = (0..USER_PARTS).map(part).chain(further.parts(Some(origins), (shared, &decoy_seed)));
         self.replace(prepared, parts, handles);
         // With rules and realms that know them.
         self.replace_listeners((sockets, workers), &removed, handles);
