@@ -3,12 +3,15 @@
 use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::sys::{MtuDiscovery, set_mtu_discovery};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
+
+/// The port of the Discard protocol (RFC 863), which sends nothing.
+const DISCARD: u16 = 9;
 
 /// A non-blocking UDP socket that knows the address it is bound to.
 ///
@@ -63,20 +66,43 @@ impl UdpSocket {
     /// # Errors
     /// `EADDRINUSE` also where the other holder would share the port.
     pub fn listeners(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
-        let mut sockets: Vec<Self> = Vec::with_capacity(count);
-        let mut addr = addr;
-        for _ in 0..count {
-            let sharing = !sockets.is_empty();
-            let socket = Self::open(addr, sharing)?;
-            if !sharing {
-                // The first one is bound alone, so that a second server on this port is an error and not a rival.
-                socket.socket.set_reuse_port(true)?;
-                addr = socket.local;
-            }
+        // The first one is bound alone, so that a second server on this port is an error and not a rival.
+        let first = Self::open(addr, false)?;
+        first.socket.set_reuse_port(true)?;
+        report_destination(&first.socket, first.local)?;
+        let further = Self::further_listeners(first.local, count.saturating_sub(1))?;
+        Ok(std::iter::once(first).chain(further).take(count).collect())
+    }
+
+    /// Opens `count` more sockets, on a port that this user listens on with [`UdpSocket::listeners`]. On the same address
+    /// they join the others.
+    ///
+    /// # Errors
+    /// `EADDRINUSE` if a holder of the port does not share it.
+    pub fn further_listeners(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        let open = |_| {
+            let socket = Self::open(addr, true)?;
             report_destination(&socket.socket, addr)?;
-            sockets.push(socket);
+            Ok(socket)
+        };
+        (0..count).map(open).collect()
+    }
+
+    /// Has the kernel give no more datagrams to this socket, but to the others of its group: it is connected to an
+    /// address that sends nothing. What has arrived can be read, and sending works on. A passed socket stays as it is:
+    /// the process that has passed it has it, too.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn leave_group(&self) -> io::Result<()> {
+        if self.buffers == Buffers::Passed {
+            return Ok(());
         }
-        Ok(sockets)
+        let ip = match self.local.ip() {
+            IpAddr::V4(ip) => IpAddr::V4(if ip.is_unspecified() { Ipv4Addr::LOCALHOST } else { ip }),
+            IpAddr::V6(ip) => IpAddr::V6(if ip.is_unspecified() { Ipv6Addr::LOCALHOST } else { ip }),
+        };
+        self.socket.connect(&SocketAddr::new(ip, DISCARD).into())
     }
 
     /// Opens one socket on `addr`.

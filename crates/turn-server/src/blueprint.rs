@@ -10,45 +10,44 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tt_meter::Sampler;
 use tt_model::Nanos;
-use tt_net::stream::StreamListener;
-use tt_net::{Poller, UdpSocket, raise_descriptor_limit, reserve_descriptors};
+use tt_net::{Poller, raise_descriptor_limit, reserve_descriptors};
 use tt_os::clock;
 use tt_turn::config::{Config as EngineConfig, PeerLists};
 use tt_turn::shared::{Limits, Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
 use crate::bans::BanList;
-use crate::commands::WorkerCommand;
-use crate::config::{RealmNames, TurnConfig};
+use crate::commands::{LoopSettings, WorkerCommand};
+use crate::config::{ALLOCATIONS_MAX, RealmNames, TurnConfig};
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
-use crate::listeners::StreamAddr;
+use crate::hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
+use crate::kernel_path::KernelPath;
+use crate::listeners::{ListenerChange, Listening};
 use crate::records::RecordSender;
 use crate::relay_pool::{RelayPlan, RelayPool};
 use crate::relays::Relays;
 use crate::section::StreamLimits;
-use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, Takes};
-use crate::worker::{InboundRings, Parts, WorkerEndpoint, WorkerLinks};
+use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
+use crate::udp_listeners::UdpListeners;
+use crate::worker::Parts;
 use external::Origins;
 use reload::InForce;
 
 /// Descriptors that are not relay sockets: files, listeners, HTTP connections.
 const DESCRIPTORS_KEPT: u64 = 128;
-/// Receive buffer of a listener in bytes, if the system allows it.
-const LISTENER_BUFFER: usize = 4 << 20;
 
 /// The sockets and queues of one worker, before it has an engine.
 pub(crate) struct WorkerIo {
     pub(crate) poller: Poller,
-    pub(crate) listeners: Vec<UdpSocket>,
-    pub(crate) stream_listeners: Vec<(StreamListener, Takes)>,
+    pub(crate) listeners: ListenerChange,
     pub(crate) inbound: InboundRings,
     pub(crate) commands: Receiver<WorkerCommand>,
 }
@@ -59,10 +58,8 @@ pub(crate) struct Blueprint {
     in_force: ArcSwap<InForce>,
     /// Users, secrets and peers by their origin. Locked while they are replaced.
     origins: Mutex<Origins>,
-    /// The UDP listeners.
-    listen: Vec<SocketAddr>,
-    /// The addresses of the listeners as configured and as bound.
-    bound: Vec<(SocketAddr, SocketAddr)>,
+    /// Everything that is listened on.
+    listening: ArcSwap<Listening>,
     /// The quotas in force.
     limits: ArcSwap<Limits>,
     /// The names of all realms by their number, also of those that the configuration has no more.
@@ -73,6 +70,8 @@ pub(crate) struct Blueprint {
     pub(crate) relay_pool: Arc<RelayPool>,
     /// What the tables have room for.
     room: Pools,
+    /// The highest `allocations_max` of a reload.
+    allocations_most: u32,
     pub(crate) stream_plan: StreamPlan,
     pub(crate) shared: Arc<Shared>,
     nonce_key: [u8; 32],
@@ -84,45 +83,44 @@ pub(crate) struct Blueprint {
     /// Delay between a panic of a worker and its restart.
     pub(crate) restart_delay: Duration,
     epoch: Instant,
+    kernel_path: OnceLock<Arc<KernelPath>>,
 }
 
 impl Blueprint {
     /// Prepares workers that listen on these addresses.
-    pub(crate) fn new(
-        config: &TurnConfig,
-        (listen, streams): (&[SocketAddr], &[StreamAddr]),
-        handshakes: HandshakePool,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &TurnConfig, listening: Listening, handshakes: HandshakePool) -> anyhow::Result<Self> {
         let nonce_key = random()?;
         let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
         let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
+        let allocations_most = allocations_most(config);
         let sockets_most = sockets_most(config, descriptors.saturating_sub(kept));
         reserve_descriptors(kept + u64::from(sockets_most)).context("turn: cannot reserve descriptors")?;
         let plan = RelayPlan::new(&config.relay_ips, config.relay_ports, sockets_max(config, sockets_most));
-        // The tables have room for the addresses and ports of any reload.
-        let room = pools(config.allocations_max, sockets_most);
+        // The tables have room for the addresses, ports and allocations of any reload.
+        let room = pools(allocations_most, sockets_most);
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
         let quotas = (config.quotas, &config.realm_quotas()[..]);
-        let shared = Arc::new(Shared::with_realms(quotas, config.allocations_max, room, seed));
+        let shared = Arc::new(Shared::with_realms(quotas, allocations_most, room, seed));
         let pools = pools(config.allocations_max, plan.sockets_max);
         let limits = shared.limits().succeeded_by(config.quotas, quotas.1, pools);
         Ok(Self {
             origins: Mutex::new(Origins::new(config)),
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key, &shared)?),
-            listen: listen.to_vec(),
-            bound: realms::bound_addrs(config, listen, streams),
             limits: ArcSwap::new(limits),
             realm_names: RealmNames::new(config),
             host: Mutex::new(host::read()?),
             shared,
             relay_pool: Arc::new(RelayPool::new(plan, sockets_most)),
             room,
+            allocations_most,
             stream_plan: stream_plan(config, handshakes)?,
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
             bans: BanList::default(),
             alternates: Mutex::default(),
             restart_delay: config.restart_delay,
+            kernel_path: OnceLock::new(),
+            listening: ArcSwap::from_pointee(listening),
             epoch: Instant::now(),
         })
     }
@@ -134,15 +132,16 @@ impl Blueprint {
         endpoints: Vec<WorkerEndpoint>,
         (event_log, records): (EventLog, Option<RecordSender>),
     ) -> anyhow::Result<Parts> {
-        let WorkerIo { poller, listeners, stream_listeners, inbound, commands } = worker_io;
-        for (key, listener) in (0u64..).zip(&listeners) {
-            // With a smaller buffer a burst loses datagrams earlier, which is counted.
-            let _ = listener.set_buffers(LISTENER_BUFFER, true);
-            listener.enable_gro().context("turn: cannot enable GRO")?;
-            poller.add(listener, key).context("turn: cannot poll a listener")?;
+        let WorkerIo { poller, listeners: ListenerChange { udp, streams: accepting, .. }, inbound, commands } =
+            worker_io;
+        let mut listeners = UdpListeners::default();
+        for (id, socket) in udp {
+            listeners.add(id, socket, &poller).context("turn: cannot poll a listener")?;
         }
-        let streams = Streams::new(self.stream_plan.clone(), stream_listeners, id, poller.waker());
-        streams.register(&poller).context("turn: cannot poll a listener")?;
+        let mut streams = Streams::new(self.stream_plan.clone(), id, poller.waker());
+        for listener in accepting {
+            streams.add_listener(listener, &poller).context("turn: cannot poll a listener")?;
+        }
         let mut server = self.engine(id)?;
         self.bind_relays()?;
         let relays = self.relays(&mut server)?;
@@ -160,8 +159,8 @@ impl Blueprint {
             records,
             status: Arc::new(WorkerStatus::default()),
             stop: Arc::clone(&self.stop),
-            dscp_allow: self.in_force.load().config.dscp_allow,
-            busy_poll: Nanos(u64::from(self.in_force.load().config.busy_poll_us) * 1_000),
+            is_retiring: false,
+            settings: LoopSettings::of(&self.in_force.load().config),
             epoch: self.epoch,
             paths: None,
         })
@@ -174,9 +173,26 @@ impl Blueprint {
         self.realm_names.clone()
     }
 
-    /// Returns the origin of the workers' clock.
-    pub(crate) const fn epoch(&self) -> Instant {
-        self.epoch
+    /// Starts the kernel path if `config` says so.
+    pub(crate) fn start_kernel_path(&self, config: &TurnConfig) {
+        if let Some(path) = KernelPath::start(config, &self.listening.load().udp_addrs(), self.epoch) {
+            // There is one start.
+            let _ = self.kernel_path.set(path);
+        }
+    }
+
+    pub(crate) fn kernel_path(&self) -> Option<&Arc<KernelPath>> {
+        self.kernel_path.get()
+    }
+
+    /// Returns everything that is listened on.
+    pub(crate) fn listening(&self) -> Arc<Listening> {
+        self.listening.load_full()
+    }
+
+    /// Returns the maximum number of live allocations.
+    pub(crate) fn allocations_max(&self) -> u32 {
+        self.in_force.load().config.allocations_max
     }
 
     /// Returns the time of the workers' clock.
@@ -190,7 +206,7 @@ impl Blueprint {
     }
 
     /// Lets a new engine follow what an operator has ordered since the start.
-    fn repeat_orders(&self, server: &mut Server) {
+    pub(crate) fn repeat_orders(&self, server: &mut Server) {
         server.replace_bans(self.now(), self.bans.in_force());
         server.set_alternates(&self.alternates.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -217,7 +233,7 @@ impl Blueprint {
 
 impl fmt::Debug for Blueprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blueprint").field("listen", &self.listen).finish_non_exhaustive()
+        f.debug_struct("Blueprint").field("listening", &self.listening).finish_non_exhaustive()
     }
 }
 
@@ -240,6 +256,14 @@ fn engine_config(config: &TurnConfig) -> EngineConfig {
         peer_lists: if config.cdr.is_some() { PeerLists::Kept } else { PeerLists::Omitted },
         ..EngineConfig::new(&config.realm)
     }
+}
+
+/// The tables have room for so many times the allocations of the start: memory that they do not touch.
+const ALLOCATIONS_GROWTH: u32 = 4;
+
+/// Returns the allocations that a reload may allow.
+fn allocations_most(config: &TurnConfig) -> u32 {
+    config.allocations_max.saturating_mul(ALLOCATIONS_GROWTH).min(ALLOCATIONS_MAX.max(config.allocations_max))
 }
 
 /// Relay sockets per allocation and address: one in use and one that rests.
@@ -284,11 +308,11 @@ fn pools(allocations_max: u32, sockets: u32) -> Pools {
 fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result<StreamPlan> {
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
     let connections_max = connections_max(config, descriptors);
-    let certificates = Some(&config.certificates[..]).filter(|files| !files.is_empty());
-    let certificates = certificates.map(|files| Certificates::read(files, &config.tls)).transpose().context("turn")?;
+    let certificates = Certificates::default();
+    certificates.replace(read_certificates(&config.certificates, &config.tls).context("turn")?);
     Ok(StreamPlan {
         limits: StreamLimits { connections_max, ..config.streams },
-        certificates: certificates.map(Arc::new),
+        certificates: Arc::new(certificates),
         balancers: config.proxy_protocol_from.clone().into(),
         sources: Arc::new(Sources::new(config.quotas.ipv6_prefix_bits)),
         handshakes,

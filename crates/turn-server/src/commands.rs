@@ -3,9 +3,11 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 use tt_model::{Nanos, Transport};
 use tt_net::Waker;
@@ -15,19 +17,51 @@ use tt_turn::credential::{Secrets, UserPart};
 use tt_turn::event::EndReason;
 use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Limits;
-use tt_turn::{LiveAllocation as EngineAllocation, Server};
+use tt_turn::{LiveAllocation as EngineAllocation, Server, WorkerId};
 
+use crate::config::TurnConfig;
+use crate::hand_off::WorkerEndpoint;
+use crate::listeners::ListenerChange;
 use crate::relay_pool::RelayPlan;
 use crate::relays::announce;
-use crate::section::AllocationCaps;
+use crate::section::{AllocationCaps, DscpSet};
 
 /// Length of a worker's command queue.
 pub(crate) const COMMANDS_MAX: usize = 16;
 /// How long the control plane waits for a reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A command that a worker executes with its engine.
-pub(crate) struct WorkerCommand(Box<Command>);
+/// A command that a worker executes.
+pub(crate) enum WorkerCommand {
+    /// For its engine.
+    Engine(Box<EngineCommand>),
+    /// For its loop.
+    Settings(LoopSettings),
+    /// For its listeners.
+    Listeners(ListenerChange),
+    /// The links to new workers. The sender is dropped when they are known.
+    Links(Vec<(WorkerId, WorkerEndpoint)>, Sender<()>),
+    /// It gives up its listeners, and ends once it has nothing more to serve.
+    Retire,
+    /// It does not retire any more, and says so.
+    Serve(Sender<()>),
+}
+
+/// How a worker's loop waits and sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopSettings {
+    /// How long it polls without blocking after the last datagram.
+    pub(crate) busy_poll: Nanos,
+    /// DSCP values that relayed datagrams may have.
+    pub(crate) dscp_allow: DscpSet,
+}
+
+impl LoopSettings {
+    /// Returns the settings of `config`.
+    pub(crate) fn of(config: &TurnConfig) -> Self {
+        Self { busy_poll: Nanos(u64::from(config.busy_poll_us) * 1_000), dscp_allow: config.dscp_allow }
+    }
+}
 
 /// What a reload replaces in the engine of a worker; the users come before.
 pub(crate) struct EngineReload {
@@ -41,12 +75,12 @@ pub(crate) struct EngineReload {
 /// What a reload has replaced in a worker.
 pub(crate) struct Retired(#[expect(dead_code, reason = "it is only freed")] Box<dyn Send>);
 
-type Command = dyn FnOnce(&mut Server, Nanos) + Send;
+type EngineCommand = dyn FnOnce(&mut Server, Nanos) + Send;
 
 impl WorkerCommand {
     /// Makes a command of a function of the engine and the time.
     pub(crate) fn new(run: impl FnOnce(&mut Server, Nanos) + Send + 'static) -> Self {
-        Self(Box::new(run))
+        Self::Engine(Box::new(run))
     }
 
     /// Replaces quotas, realms and the addresses of relays while `secrets` are in force, and sends `retired` what was
@@ -89,11 +123,6 @@ impl WorkerCommand {
             server.replace_policy(policy);
         })
     }
-
-    /// Executes the command.
-    pub(crate) fn run(self, server: &mut Server, now: Nanos) {
-        (self.0)(server, now);
-    }
 }
 
 impl fmt::Debug for WorkerCommand {
@@ -107,6 +136,34 @@ impl fmt::Debug for WorkerCommand {
 pub(crate) struct WorkerHandle {
     pub(crate) commands: SyncSender<WorkerCommand>,
     pub(crate) waker: Waker,
+    pub(crate) has_ended: Arc<AtomicBool>,
+}
+
+/// The workers by their numbers, also those that have ended. A reload changes them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Workers(Arc<ArcSwap<Vec<WorkerHandle>>>);
+
+impl Workers {
+    /// Returns the workers of now.
+    pub(crate) fn all(&self) -> Arc<Vec<WorkerHandle>> {
+        self.0.load_full()
+    }
+
+    /// Returns the workers of now that have not ended.
+    fn live(&self) -> Vec<(usize, WorkerHandle)> {
+        let all = self.all();
+        let live = all.iter().enumerate().filter(|(_, handle)| !handle.has_ended.load(Ordering::Acquire));
+        live.map(|(number, handle)| (number, handle.clone())).collect()
+    }
+
+    /// Returns the workers of now that have not ended.
+    pub(crate) fn handles(&self) -> Vec<WorkerHandle> {
+        self.live().into_iter().map(|(_, handle)| handle).collect()
+    }
+
+    pub(crate) fn replace(&self, workers: Vec<WorkerHandle>) {
+        self.0.store(Arc::new(workers));
+    }
 }
 
 impl WorkerHandle {
@@ -158,28 +215,28 @@ async fn in_time<T>(reply: oneshot::Receiver<T>) -> Result<T, NoReply> {
 /// The live allocations of all workers.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerHandles {
-    workers: Arc<[WorkerHandle]>,
+    workers: Workers,
 }
 
 impl WorkerHandles {
-    pub(crate) fn new(workers: Arc<[WorkerHandle]>) -> Self {
+    pub(crate) fn new(workers: Workers) -> Self {
         Self { workers }
     }
 
     async fn page(&self, from: AllocationCursor, rows_max: usize) -> Result<AllocationPage, NoReply> {
         let mut rows = Vec::new();
-        let mut cursor = from;
-        // One row more than requested shows whether there is another page.
-        while rows.len() <= rows_max
-            && let Some(worker) = self.workers.get(cursor.worker)
-        {
-            let (number, slot, more) = (cursor.worker, cursor.slot, rows_max + 1 - rows.len());
+        for (number, worker) in self.workers.live().into_iter().filter(|(number, _)| *number >= from.worker) {
+            // One row more than requested shows whether there is another page.
+            if rows.len() > rows_max {
+                break;
+            }
+            let slot = if number == from.worker { from.slot } else { 0 };
+            let more = rows_max + 1 - rows.len();
             let page = worker.ask(move |server, now| {
                 let live = server.live_allocations().filter(|live| live.place >= slot && live.expires > now);
                 live.take(more).map(|live| row(number, &live, now)).collect::<Vec<_>>()
             });
             rows.extend(page.await?);
-            cursor = AllocationCursor { worker: cursor.worker + 1, slot: 0 };
         }
         let next = rows.get(rows_max).map(|row| AllocationCursor { worker: row.worker, slot: row.slot });
         rows.truncate(rows_max);
@@ -187,7 +244,7 @@ impl WorkerHandles {
     }
 
     async fn find(&self, relayed: SocketAddr) -> Result<Option<LiveAllocation>, NoReply> {
-        for (number, worker) in self.workers.iter().enumerate() {
+        for (number, worker) in self.workers.live() {
             let found = worker.ask(move |server, now| {
                 let mut live = server.live_allocations().filter(|live| live.expires > now);
                 live.find(|live| has_relayed_addr(live, relayed)).map(|live| row(number, &live, now))
@@ -200,7 +257,7 @@ impl WorkerHandles {
     }
 
     async fn end(&self, relayed: SocketAddr) -> Result<bool, NoReply> {
-        for worker in self.workers.iter() {
+        for worker in self.workers.handles() {
             let ended = worker.ask(move |server, now| {
                 let found = server.live_allocations().find(|live| has_relayed_addr(live, relayed));
                 let flow = found.map(|live| live.flow);
@@ -218,7 +275,7 @@ impl WorkerHandles {
     async fn end_user(&self, user: String, realm: Option<String>) -> Result<u64, NoReply> {
         let (user, realm): (Arc<str>, Option<Arc<str>>) = (user.into(), realm.map(Into::into));
         let mut ended = Ok(0);
-        for worker in self.workers.iter() {
+        for worker in self.workers.handles() {
             let (user, realm) = (Arc::clone(&user), realm.clone());
             let reply = worker
                 .ask(move |server, now| server.end_user(now, realm.as_deref(), user.as_bytes(), EndReason::Operator));

@@ -50,13 +50,13 @@ const LIFETIMES_S: RangeInclusive<u32> = 60..=86_400;
 /// The longest lifetime of a nonce, RFC 8656 section 5.
 const NONCE_LIFETIME_S: u32 = 3_600;
 const NONCE_LIFETIMES_S: RangeInclusive<u32> = 1..=NONCE_LIFETIME_S;
-const WORKERS_MAX: usize = 256;
+pub(crate) const WORKERS_MAX: usize = 256;
 const HANDSHAKE_THREADS_MAX: u32 = 64;
 /// One second: with longer gaps between datagrams, a wake-up does not matter.
 const BUSY_POLL_US_MAX: u32 = 1_000_000;
 const ALLOCATIONS: u32 = 8_192;
 /// The tables for all allocations are created at the start.
-const ALLOCATIONS_MAX: u32 = 1 << 20;
+pub(crate) const ALLOCATIONS_MAX: u32 = 1 << 20;
 const SAMPLED_ONE_IN: u32 = 64;
 /// Less than the default stop time-outs of service managers, 30 s and 90 s.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);

@@ -31,6 +31,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) kernel_relayed: [u64; 2],
     /// Received datagrams longer than any buffer.
     pub(crate) truncated: u64,
+    /// Datagrams of clients without an allocation, to an address that is not listened on any more.
+    pub(crate) listener_closed: u64,
     /// Payloads whose hop limit was used up.
     pub(crate) hop_limit: u64,
     /// GSO batches rejected by the kernel; their datagrams were sent one by one.
@@ -98,7 +100,8 @@ impl WorkerStatus {
         true
     }
 
-    fn counts(&self) -> MutexGuard<'_, WorkerCounters> {
+    /// Returns the published counts.
+    pub(crate) fn counts(&self) -> MutexGuard<'_, WorkerCounters> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,6 +163,7 @@ impl Totals {
         sum.orphaned += other.orphaned;
         (0..2).for_each(|way| sum.kernel_relayed[way] += other.kernel_relayed[way]);
         sum.truncated += other.truncated;
+        sum.listener_closed += other.listener_closed;
         sum.hop_limit += other.hop_limit;
         sum.gso_batches_rejected += other.gso_batches_rejected;
         sum.hand_offs_out += other.hand_offs_out;
@@ -247,6 +251,7 @@ impl Totals {
             DropReason::ALL.iter().map(|reason| count(reason.name(), counts.engine.dropped(*reason))).collect();
         drops.push(count("relay_resting", counts.relays.late));
         drops.push(count("truncated", counts.truncated));
+        drops.push(count("listener_closed", counts.listener_closed));
         drops.push(count("hop_limit", counts.hop_limit));
         drops.push(count("hand_off_lost", counts.hand_offs_lost));
         drops.push(count("relay_closed", counts.orphaned));

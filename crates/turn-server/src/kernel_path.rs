@@ -11,6 +11,7 @@ mod plan;
 mod proofs;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use arc_swap::ArcSwap;
 use nix::poll::{PollFd, PollFlags, poll};
 use tt_model::Nanos;
 use tt_os::clock::monotonic;
@@ -29,7 +31,7 @@ use tt_status::turn::PathInterface;
 
 use crate::config::TurnConfig;
 use crate::privileges;
-use crate::section::KernelMode;
+use crate::section::{DscpSet, KernelMode};
 use proofs::{ProofChange, ProofWatch};
 pub(crate) use worker::WorkerPaths;
 
@@ -41,7 +43,9 @@ const EPOCH: u32 = 1;
 pub(crate) struct KernelPath {
     paths: Paths,
     attached: Vec<(Device, Mode)>,
-    listener_ports: Vec<u16>,
+    /// Workers that the tables have room for.
+    workers: u32,
+    listener_ports: ArcSwap<Vec<u16>>,
     hops: Mutex<NextHops>,
     /// Rises when a path may have another way than before.
     generation: AtomicU64,
@@ -97,7 +101,8 @@ impl KernelPath {
         let path = Self {
             paths,
             attached,
-            listener_ports: listen.iter().map(SocketAddr::port).collect(),
+            workers,
+            listener_ports: ArcSwap::default(),
             hops: Mutex::new(hops),
             generation: AtomicU64::new(1),
             origin,
@@ -105,7 +110,7 @@ impl KernelPath {
             write_failed: AtomicU64::new(0),
         };
         let board = path.paths.board();
-        path.listener_ports.iter().for_each(|port| board.set_port(*port, PortKind::Listener));
+        path.listen_on(listen);
         board.set_dscp(config.dscp_allow.bits());
         board.set_epoch(EPOCH);
         board.beat(monotonic());
@@ -113,13 +118,16 @@ impl KernelPath {
         Ok(path)
     }
 
-    /// Returns the paths of a worker.
+    /// Returns the paths of a worker. One that a reload has added has none: its sockets relay.
     ///
     /// # Errors
     /// The descriptors of the tables cannot be copied.
-    pub(crate) fn worker(self: &Arc<Self>, number: u16) -> anyhow::Result<WorkerPaths> {
+    pub(crate) fn worker(self: &Arc<Self>, number: u16) -> anyhow::Result<Option<WorkerPaths>> {
+        if u32::from(number) >= self.workers {
+            return Ok(None);
+        }
         let writer = self.paths.writer().context("turn: cannot write the kernel's paths")?;
-        Ok(WorkerPaths::new(Arc::clone(self), writer, number))
+        Ok(Some(WorkerPaths::new(Arc::clone(self), writer, number)))
     }
 
     /// Starts the thread that keeps the program alive until the stop flag is set.
@@ -191,6 +199,22 @@ impl KernelPath {
         }
     }
 
+    /// Marks the ports of listeners. Those of before stay theirs. An address of an interface that the program is not
+    /// attached to is served by sockets.
+    pub(crate) fn listen_on(&self, listen: &[SocketAddr]) {
+        let before = self.listener_ports.load();
+        let ports = before.iter().copied().chain(listen.iter().map(SocketAddr::port));
+        self.listener_ports.store(Arc::new(ports.collect::<BTreeSet<_>>().into_iter().collect()));
+        for port in self.listener_ports.load().iter() {
+            self.paths.board().set_port(*port, PortKind::Listener);
+        }
+    }
+
+    /// Sets the DSCP values that relayed packets may have.
+    pub(crate) fn set_dscp(&self, allowed: DscpSet) {
+        self.paths.board().set_dscp(allowed.bits());
+    }
+
     fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -206,7 +230,7 @@ impl KernelPath {
 
     /// Marks a port of relays. A port that listeners have on another address stays theirs, and the sockets relay for it.
     fn mark_relay(&self, port: u16) {
-        if !self.listener_ports.contains(&port) {
+        if !self.listener_ports.load().contains(&port) {
             self.paths.board().set_port(port, PortKind::Relay);
         }
     }

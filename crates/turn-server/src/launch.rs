@@ -1,30 +1,21 @@
 //! Binds the sockets of a configuration and starts the workers.
 
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
-use tt_net::Poller;
 use tt_os::addresses::AddressWatch;
-use tt_turn::WorkerId;
 
-use crate::blueprint::{Blueprint, WorkerIo, host};
-use crate::commands::{COMMANDS_MAX, WorkerHandle};
+use crate::blueprint::{Blueprint, host};
 use crate::config::TurnConfig;
+use crate::crew::Crew;
 use crate::event_log;
-use crate::kernel_path::KernelPath;
-use crate::listeners::{Listeners, WorkerListeners, listens};
+use crate::listeners::{self, Bound, Listening};
 use crate::memory;
 use crate::passed::PassedSockets;
 use crate::records::{self, Records};
 use crate::running::{Running, StatusReader};
 use crate::streams::{HandshakePool, HandshakeThread};
-use crate::supervisor::supervise;
-use crate::worker::{InboundRings, WorkerEndpoint};
-
-/// Maximum number of ready sockets per poll.
-const READY_MAX: usize = 1_024;
 
 /// Binds everything that `config` names and starts the workers.
 ///
@@ -42,83 +33,53 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
 /// # Errors
 /// As [`start`]; a passed socket whose address or purpose `config` does not name.
 pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<Running> {
-    let listeners = Listeners::bind(config, passed)?;
-    let (listen, streams) = (listeners.udp_addrs(), listeners.stream_addrs(!config.certificates.is_empty()));
+    let Bound { listening, sockets } = listeners::bind(config, &Listening::default(), passed, config.workers)?;
+    let (listen, streams, listens) = (listening.udp_addrs(), listening.stream_addrs(), listening.names());
     // Before the addresses are read, so that no change is missed.
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
-    let blueprint = Arc::new(Blueprint::new(config, (&listen, &streams), pool.clone())?);
-    let kernel_path = KernelPath::start(config, &listen, blueprint.epoch());
+    let blueprint = Arc::new(Blueprint::new(config, listening, pool.clone())?);
+    blueprint.start_kernel_path(config);
+    let kernel_path = blueprint.kernel_path();
     let (event_log, log) = event_log::start(blueprint.realm_names())?;
     let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
         records::start(config.cdr.as_ref(), blueprint.realm_names())?;
 
-    let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
-    let mut handles = Vec::with_capacity(config.workers);
-    for WorkerListeners { udp, streams } in listeners.into_workers(config.workers) {
-        let poller = Poller::new(READY_MAX).context("turn: cannot poll sockets")?;
-        let (new_rings, inbound) = sync_channel(config.workers);
-        endpoints.push(WorkerEndpoint { new_rings, waker: poller.waker() });
-        let (to, commands) = sync_channel(COMMANDS_MAX);
-        handles.push(WorkerHandle { commands: to, waker: poller.waker() });
-        worker_ios.push(WorkerIo {
-            poller,
-            listeners: udp,
-            stream_listeners: streams,
-            inbound: InboundRings::new(inbound),
-            commands,
-        });
-    }
-    let mut workers = Vec::with_capacity(config.workers);
-    for (id, worker_io) in (0u16..).zip(worker_ios) {
-        let mut parts =
-            blueprint.worker(WorkerId(id), worker_io, endpoints.clone(), (event_log.clone(), record_sender.clone()))?;
-        parts.paths = kernel_path.as_ref().map(|path| path.worker(id)).transpose()?;
-        workers.push(parts);
-    }
+    let log_loss = event_log.loss();
+    let crew = Arc::new(Crew::new(Arc::clone(&blueprint), event_log, record_sender));
+    let newcomers = crew.prepare(0..config.workers, listeners::share_out(sockets, config.workers))?;
     let watch = |max| memory::watch(max, &blueprint.shared, &blueprint.stop);
     let (memory, memory_thread) = config.memory_bound().map(watch).transpose()?.unzip();
     let status = StatusReader {
-        workers: workers.iter().map(|parts| Arc::clone(&parts.status)).collect(),
-        listens: listens(&listen, &streams),
+        crew: Arc::clone(&crew),
         realm: config.realm.clone(),
-        allocations_max: config.allocations_max,
         sample_one_in: config.sample_one_in,
-        shared: Arc::clone(&blueprint.shared),
-        log_loss: event_log.loss(),
+        log_loss,
         records: record_counts,
         memory,
-        kernel_path: kernel_path.clone(),
     };
-    let mut threads = Vec::with_capacity(config.workers);
+    let mut threads = Vec::new();
     // What this thread starts from here on reads packets.
-    if let Some(path) = &kernel_path {
+    if let Some(path) = kernel_path {
         threads.push(path.run(&blueprint.stop)?);
         path.drop_privileges();
     }
-    for (number, parts) in workers.into_iter().enumerate() {
-        // The worker is created on its thread: the buffers of system calls are not `Send`.
-        let blueprint = Arc::clone(&blueprint);
-        let named = thread::Builder::new().name(format!("turn-{number}"));
-        let thread = named.spawn(move || supervise(parts, &blueprint));
-        threads.push(thread.context("turn: cannot start a thread")?);
-    }
+    crew.start(newcomers)?;
+    crew.begin(config.workers);
     threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
     threads.extend(record_thread);
     threads.extend(memory_thread);
-    let handles: Arc<[WorkerHandle]> = handles.into();
-    let (follower, follower_waker) = host::follow(&blueprint, address_watch, Arc::clone(&handles))?;
+    let (follower, follower_waker) = host::follow(&blueprint, address_watch, crew.workers.clone())?;
     threads.push(follower);
-    let wakers = endpoints.into_iter().map(|endpoint| endpoint.waker).chain(pool.wakers()).chain([follower_waker]);
-    let wakers = wakers.collect();
+    let wakers = pool.wakers().chain([follower_waker]).collect();
     let stop = Arc::clone(&blueprint.stop);
-    Ok(Running { listen, streams, stop, wakers, threads, workers: handles, blueprint, status })
+    Ok(Running { listen, streams, listens, stop, wakers, threads, crew, status })
 }
 
-/// Starts the threads of TLS handshakes, if there is a certificate.
+/// Starts the threads of TLS handshakes. A reload may bring the first certificate.
 fn start_handshakes(threads: Vec<HandshakeThread>, blueprint: &Blueprint) -> anyhow::Result<Vec<JoinHandle<()>>> {
-    let Some(certificates) = &blueprint.stream_plan.certificates else { return Ok(Vec::new()) };
+    let certificates = &blueprint.stream_plan.certificates;
     let start = |(number, handshakes): (usize, HandshakeThread)| {
         let (certificates, stop) = (Arc::clone(certificates), Arc::clone(&blueprint.stop));
         let thread = thread::Builder::new().name(format!("turn-tls-{number}"));

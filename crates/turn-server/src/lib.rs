@@ -37,9 +37,12 @@ mod commands;
 mod config;
 mod counters;
 mod credentials;
+mod crew;
 mod event_log;
+mod hand_off;
 mod kernel_path;
 mod launch;
+mod listener_id;
 mod listeners;
 mod memory;
 mod operator;
@@ -55,13 +58,15 @@ mod running;
 mod section;
 mod streams;
 mod supervisor;
+mod udp_listeners;
 mod worker;
 
 pub use blueprint::check::check;
 pub use config::{Realm, RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{
-    AuthSecret, ExternalCredentials, ExternalLimits, ExternalUsers, KeyedUsers, NonceKeys, Password, User, Users,
+    AuthSecret, ExternalCredentials, ExternalLimits, ExternalRealm, ExternalUsers, KeyedUsers, NonceKeys, Password,
+    User, Users,
 };
 pub use kernel_path::doctor as path_doctor;
 pub use launch::{start, start_with};

@@ -1,18 +1,18 @@
-//! The sockets that clients send and connect to: one per address and worker, or passed ones.
+//! The addresses that clients send and connect to, and their sockets: one per address and worker, or passed ones.
 
-use std::io;
+mod bind;
+
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
 
-use anyhow::Context as _;
 use tt_net::UdpSocket;
 use tt_net::stream::StreamListener;
 
 use crate::config::TurnConfig;
-use crate::passed::PassedSockets;
+use crate::listener_id::{ListenerId, Share};
 use crate::streams::Takes;
-
-/// Attempts to find a port that is free for UDP and TCP.
-const PORTS_TRIED: usize = 32;
+pub(crate) use bind::{Bound, bind, bind_further};
 
 /// An address that accepts connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,133 +25,130 @@ pub struct StreamAddr {
     pub tls: bool,
 }
 
-/// Groups of sockets. A group is on one address and has a socket for each worker, unless sockets were passed.
-pub(crate) struct Listeners {
-    udp: Vec<Vec<UdpSocket>>,
-    streams: Vec<(Takes, Vec<StreamListener>)>,
+/// What a listener is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Udp,
+    Stream(Takes),
 }
 
-/// The listeners of one worker.
-#[derive(Default)]
-pub(crate) struct WorkerListeners {
-    pub(crate) udp: Vec<UdpSocket>,
-    pub(crate) streams: Vec<(StreamListener, Takes)>,
+/// An address that is listened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listener {
+    pub(crate) id: ListenerId,
+    pub(crate) purpose: Purpose,
+    /// The address as configured, and with the kernel's choice for port 0.
+    pub(crate) configured: SocketAddr,
+    pub(crate) bound: SocketAddr,
+    /// Its sockets are those of another process, for the workers of the start.
+    is_passed: bool,
 }
 
-impl Listeners {
-    /// Takes the passed sockets and binds everything else that `config` names.
-    ///
-    /// # Errors
-    /// An address that cannot be bound; a passed socket that `config` does not name.
-    pub(crate) fn bind(config: &TurnConfig, mut passed: PassedSockets) -> anyhow::Result<Self> {
-        let workers = config.workers;
-        let mut on_udp_ports = Vec::with_capacity(config.listen.len());
-        for &addr in &config.listen {
-            let tcp = if config.tcp_on_udp_ports { passed.take_tcp(addr) } else { Vec::new() };
-            on_udp_ports.push((addr, passed.take_udp(addr), tcp));
-        }
-        let tcp: Vec<_> = config.listen_tcp.iter().map(|&addr| (Takes::Both, addr, passed.take_tcp(addr))).collect();
-        let tls: Vec<_> = config.listen_tls.iter().map(|&addr| (Takes::Tls, addr, passed.take_tls(addr))).collect();
-        // Before anything is bound: the address of a socket that is left is in use.
-        passed.check_taken(config)?;
-        let mut listeners = Self { udp: Vec::new(), streams: Vec::new() };
-        for (addr, udp, tcp) in on_udp_ports {
-            if udp.is_empty() && tcp.is_empty() && config.tcp_on_udp_ports {
-                let (udp, tcp) = bind_both(addr, workers)?;
-                listeners.udp.push(udp);
-                listeners.streams.push((Takes::Both, tcp));
-                continue;
-            }
-            listeners.udp.push(if udp.is_empty() { bind_udp(addr, workers)? } else { checked(udp, addr, workers) });
-            if config.tcp_on_udp_ports {
-                listeners.streams.push((Takes::Both, shared_or_bound(tcp, addr, workers)?));
-            }
-        }
-        for (takes, addr, passed) in tcp.into_iter().chain(tls) {
-            listeners.streams.push((takes, shared_or_bound(passed, addr, workers)?));
-        }
-        Ok(listeners)
-    }
+/// Everything that is listened on, in the order of the configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listening {
+    listeners: Vec<Listener>,
+    has_certificate: bool,
+    next_id: ListenerId,
+    /// Former listeners, some of whose sockets may be open.
+    former: Vec<(SocketAddr, Weak<AtomicUsize>)>,
+}
 
+impl Listening {
     /// Returns the UDP addresses.
     pub(crate) fn udp_addrs(&self) -> Vec<SocketAddr> {
-        self.udp.iter().map(|group| group[0].local_addr()).collect()
+        self.of_udp().map(|listener| listener.bound).collect()
     }
 
     /// Returns the addresses that accept connections.
-    pub(crate) fn stream_addrs(&self, has_tls: bool) -> Vec<StreamAddr> {
-        let of = |(takes, group): &(Takes, Vec<StreamListener>)| StreamAddr {
-            addr: group[0].local_addr(),
-            tcp: *takes == Takes::Both,
-            tls: has_tls,
+    pub(crate) fn stream_addrs(&self) -> Vec<StreamAddr> {
+        let of = |listener: &Listener| match listener.purpose {
+            Purpose::Udp => None,
+            Purpose::Stream(takes) => {
+                Some(StreamAddr { addr: listener.bound, tcp: takes == Takes::Both, tls: self.has_certificate })
+            }
         };
-        self.streams.iter().map(of).collect()
+        self.listeners.iter().filter_map(of).collect()
     }
 
-    /// Shares the sockets out. Groups with fewer sockets than workers begin at different workers.
-    pub(crate) fn into_workers(self, workers: usize) -> Vec<WorkerListeners> {
-        let mut shares: Vec<_> = (0..workers).map(|_| WorkerListeners::default()).collect();
-        for (first, group) in self.udp.into_iter().enumerate() {
-            (first..).zip(group).for_each(|(number, socket)| shares[number % workers].udp.push(socket));
+    /// Returns `TRANSPORT ADDRESS` of every listener; a port with two transports is listed twice.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let streams = self.stream_addrs();
+        let udp = self.of_udp().map(|listener| format!("udp {}", listener.bound));
+        let tcp = streams.iter().filter(|stream| stream.tcp).map(|stream| format!("tcp {}", stream.addr));
+        let tls = streams.iter().filter(|stream| stream.tls).map(|stream| format!("tls {}", stream.addr));
+        udp.chain(tcp).chain(tls).collect()
+    }
+
+    /// Returns the addresses that these configured ones have been bound to.
+    pub(crate) fn bound(&self, configured: &[SocketAddr]) -> Vec<SocketAddr> {
+        let own = self.listeners.iter().filter(|listener| configured.contains(&listener.configured));
+        let mut bound: Vec<_> = own.map(|listener| listener.bound).collect();
+        bound.dedup();
+        bound
+    }
+
+    /// Returns the listeners of `before` that are gone, each with the number of workers that have allocations there.
+    pub(crate) fn replace(&mut self, before: &Self) -> Vec<(ListenerId, Arc<AtomicUsize>)> {
+        let is_gone = |listener: &&Listener| self.listeners.iter().all(|kept| kept.id != listener.id);
+        let gone = before.listeners.iter().filter(is_gone);
+        let removed: Vec<(_, _, Arc<AtomicUsize>)> = gone.map(|gone| (gone.bound, gone.id, Arc::default())).collect();
+        self.former.retain(|(_, workers)| workers.strong_count() > 0);
+        self.former.extend(removed.iter().map(|(bound, _, workers)| (*bound, Arc::downgrade(workers))));
+        removed.into_iter().map(|(_, id, workers)| (id, workers)).collect()
+    }
+
+    /// Whether a socket at `addr` would share its port with one of this process.
+    fn has_port(&self, addr: SocketAddr) -> bool {
+        let is_same = |own: SocketAddr| own.port() == addr.port() && own.is_ipv4() == addr.is_ipv4();
+        let is_former = |(own, workers): &(SocketAddr, Weak<AtomicUsize>)| workers.strong_count() > 0 && is_same(*own);
+        self.listeners.iter().any(|own| is_same(own.bound)) || self.former.iter().any(is_former)
+    }
+
+    fn of_udp(&self) -> impl Iterator<Item = &Listener> {
+        self.listeners.iter().filter(|listener| listener.purpose == Purpose::Udp)
+    }
+}
+
+/// Returns what `config` listens on. A TCP address of a UDP port comes with the place of that one.
+fn wanted(config: &TurnConfig) -> impl Iterator<Item = (Purpose, SocketAddr, Option<usize>)> {
+    let on_udp_ports = if config.tcp_on_udp_ports { &config.listen[..] } else { &[] };
+    let udp = config.listen.iter().map(|addr| (Purpose::Udp, *addr, None));
+    let both = Purpose::Stream(Takes::Both);
+    let on_udp_ports = on_udp_ports.iter().enumerate().map(move |(place, addr)| (both, *addr, Some(place)));
+    let tcp = config.listen_tcp.iter().map(move |addr| (both, *addr, None));
+    let tls = config.listen_tls.iter().map(|addr| (Purpose::Stream(Takes::Tls), *addr, None));
+    udp.chain(on_udp_ports).chain(tcp).chain(tls)
+}
+
+/// The sockets of one listener.
+#[derive(Debug)]
+pub(crate) enum Sockets {
+    Udp(Vec<UdpSocket>),
+    Streams(Takes, Vec<StreamListener>),
+}
+
+/// New listeners of one worker, and those that it gives up.
+#[derive(Debug, Default)]
+pub(crate) struct ListenerChange {
+    pub(crate) udp: Vec<(ListenerId, UdpSocket)>,
+    pub(crate) streams: Vec<(ListenerId, StreamListener, Takes)>,
+    pub(crate) removed: Vec<(ListenerId, Share)>,
+}
+
+/// Shares sockets out. Groups with fewer sockets than workers begin at different workers.
+pub(crate) fn share_out(groups: Vec<(ListenerId, Sockets)>, workers: usize) -> Vec<ListenerChange> {
+    let mut shares: Vec<_> = (0..workers).map(|_| ListenerChange::default()).collect();
+    for (first, (id, sockets)) in groups.into_iter().enumerate() {
+        let numbers = (first..).map(|number| number % workers);
+        match sockets {
+            Sockets::Udp(group) => {
+                numbers.zip(group).for_each(|(number, socket)| shares[number].udp.push((id, socket)))
+            }
+            Sockets::Streams(takes, group) => {
+                numbers.zip(group).for_each(|(number, socket)| shares[number].streams.push((id, socket, takes)));
+            }
         }
-        for (first, (takes, group)) in self.streams.into_iter().enumerate() {
-            (first..).zip(group).for_each(|(number, socket)| shares[number % workers].streams.push((socket, takes)));
-        }
-        shares
     }
-}
-
-fn bind_udp(addr: SocketAddr, workers: usize) -> anyhow::Result<Vec<UdpSocket>> {
-    UdpSocket::listeners(addr, workers).with_context(|| format!("turn: cannot listen on udp {addr}"))
-}
-
-/// Returns the passed sockets at `addr`. Two workers cannot share one: the datagrams of a client would reach both.
-fn checked(passed: Vec<UdpSocket>, addr: SocketAddr, workers: usize) -> Vec<UdpSocket> {
-    let sockets = passed.len();
-    if sockets < workers {
-        let addr = addr.to_string();
-        tracing::warn!(addr, sockets, workers, "fewer UDP sockets were passed than there are workers to read them");
-    }
-    passed
-}
-
-/// Returns passed sockets at `addr` for all workers, or else bound ones. Workers can share a socket: one of them takes
-/// each connection.
-fn shared_or_bound(
-    mut passed: Vec<StreamListener>,
-    addr: SocketAddr,
-    workers: usize,
-) -> anyhow::Result<Vec<StreamListener>> {
-    if passed.is_empty() {
-        return StreamListener::listeners(addr, workers).with_context(|| format!("turn: cannot listen on tcp {addr}"));
-    }
-    let sockets = passed.len();
-    for number in sockets..workers {
-        let clone = passed[number % sockets].try_clone();
-        passed.push(clone.with_context(|| format!("turn: cannot share the passed socket of tcp {addr}"))?);
-    }
-    Ok(passed)
-}
-
-/// Binds the same port for UDP and TCP; for port 0, one that is free for both.
-fn bind_both(addr: SocketAddr, workers: usize) -> anyhow::Result<(Vec<UdpSocket>, Vec<StreamListener>)> {
-    let mut tries = 0;
-    loop {
-        let udp = bind_udp(addr, workers)?;
-        let bound = udp[0].local_addr();
-        tries += 1;
-        match StreamListener::listeners(bound, workers) {
-            Ok(tcp) => return Ok((udp, tcp)),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && addr.port() == 0 && tries < PORTS_TRIED => {}
-            Err(error) => return Err(error).with_context(|| format!("turn: cannot listen on tcp {bound}")),
-        }
-    }
-}
-
-/// Returns `TRANSPORT ADDRESS` of every listener; a port with two transports is listed twice.
-pub(crate) fn listens(udp: &[SocketAddr], streams: &[StreamAddr]) -> Vec<String> {
-    let udp = udp.iter().map(|addr| format!("udp {addr}"));
-    let tcp = streams.iter().filter(|stream| stream.tcp).map(|stream| format!("tcp {}", stream.addr));
-    let tls = streams.iter().filter(|stream| stream.tls).map(|stream| format!("tls {}", stream.addr));
-    udp.chain(tcp).chain(tls).collect()
+    shares
 }

@@ -10,12 +10,12 @@ use tt_turn::Server;
 
 use crate::bans::range;
 use crate::blueprint::Blueprint;
-use crate::commands::WorkerHandle;
+use crate::commands::Workers;
 
 /// Gives orders to all workers.
 #[derive(Debug)]
 pub(crate) struct Orders {
-    pub(crate) workers: Arc<[WorkerHandle]>,
+    pub(crate) workers: Workers,
     pub(crate) blueprint: Arc<Blueprint>,
 }
 
@@ -23,7 +23,7 @@ impl Orders {
     /// Runs `order` on every worker, and returns the sum of its results. All workers get it, also if one does not reply.
     async fn order(&self, order: impl Fn(&mut Server, Nanos) -> u64 + Clone + Send + 'static) -> Result<u64, NoReply> {
         let mut sum = Ok(0);
-        for worker in self.workers.iter() {
+        for worker in self.workers.handles() {
             let reply = worker.order(order.clone()).await;
             sum = sum.and_then(|sum: u64| Ok(sum + reply?));
         }

@@ -10,15 +10,13 @@ use tt_os::clock;
 use tt_status::accounting::Count;
 use tt_status::turn::{AllocationAdmin, CallErrors, Memory, Operator, TurnStatus};
 use tt_status::{Reading, timing};
-use tt_turn::shared::Shared;
 
-use crate::blueprint::Blueprint;
-use crate::commands::{WorkerHandle, WorkerHandles};
+use crate::commands::WorkerHandles;
 use crate::config::TurnConfig;
-use crate::counters::{self, Totals, WorkerStatus};
+use crate::counters::{self, Totals};
 use crate::credentials::ExternalCredentials;
+use crate::crew::Crew;
 use crate::event_log::LogLoss;
-use crate::kernel_path::KernelPath;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
 use crate::operator::Orders;
@@ -29,43 +27,39 @@ use crate::records::RecordCounts;
 pub struct Running {
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) streams: Vec<StreamAddr>,
+    pub(crate) listens: Vec<String>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) threads: Vec<JoinHandle<()>>,
-    pub(crate) workers: Arc<[WorkerHandle]>,
-    pub(crate) blueprint: Arc<Blueprint>,
+    pub(crate) crew: Arc<Crew>,
     pub(crate) status: StatusReader,
 }
 
 /// Reads the status of the workers from any thread.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusReader {
-    pub(crate) workers: Arc<[Arc<WorkerStatus>]>,
-    pub(crate) listens: Vec<String>,
+    pub(crate) crew: Arc<Crew>,
     pub(crate) realm: String,
-    pub(crate) allocations_max: u32,
     pub(crate) sample_one_in: u32,
-    pub(crate) shared: Arc<Shared>,
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
     pub(crate) memory: Option<MemoryReader>,
-    pub(crate) kernel_path: Option<Arc<KernelPath>>,
 }
 
 impl Running {
-    /// Returns the addresses of all listeners, as `TRANSPORT ADDRESS`.
+    /// Returns the addresses of all listeners at the start, as `TRANSPORT ADDRESS`.
     #[must_use]
     pub fn listens(&self) -> &[String] {
-        &self.status.listens
+        &self.listens
     }
 
-    /// Returns the addresses that accept connections.
+    /// Returns the addresses that accepted connections at the start.
     #[must_use]
     pub fn streams(&self) -> &[StreamAddr] {
         &self.streams
     }
 
-    /// Returns the UDP addresses, with the kernel's choice for port 0.
+    /// Returns the UDP addresses at the start, with the kernel's choice for port 0.
     #[must_use]
     pub fn listen(&self) -> &[SocketAddr] {
         &self.listen
@@ -87,24 +81,24 @@ impl Running {
     /// Returns access to the live allocations of all workers, for the control plane.
     #[must_use]
     pub fn allocation_admin(&self) -> Arc<dyn AllocationAdmin> {
-        Arc::new(WorkerHandles::new(Arc::clone(&self.workers)))
+        Arc::new(WorkerHandles::new(self.crew.workers.clone()))
     }
 
     /// Returns bans and drains, for the control plane.
     #[must_use]
     pub fn operator(&self) -> Arc<dyn Operator> {
-        Arc::new(Orders { workers: Arc::clone(&self.workers), blueprint: Arc::clone(&self.blueprint) })
+        Arc::new(Orders { workers: self.crew.workers.clone(), blueprint: Arc::clone(&self.crew.blueprint) })
     }
 
     /// Rejects new allocations from now on; live allocations continue.
     pub fn drain(&self) {
-        self.status.shared.drain();
+        self.crew.blueprint.shared.drain();
     }
 
     /// Returns the number of live allocations.
     #[must_use]
     pub fn allocations(&self) -> u32 {
-        self.status.shared.allocations()
+        self.crew.blueprint.shared.allocations()
     }
 
     /// As [`Reloader::reload`].
@@ -119,20 +113,21 @@ impl Running {
     #[must_use]
     pub fn reloader(&self) -> Reloader {
         let realm = self.status.realm.clone();
-        Reloader { blueprint: Arc::clone(&self.blueprint), workers: Arc::clone(&self.workers), realm }
+        Reloader { crew: Arc::clone(&self.crew), realm }
     }
 
     /// Returns access to further users and secrets, if the configuration says that they are provided.
     #[must_use]
     pub fn credential_sink(&self) -> CredentialSink {
-        CredentialSink { blueprint: Arc::clone(&self.blueprint), workers: Arc::clone(&self.workers) }
+        CredentialSink { crew: Arc::clone(&self.crew) }
     }
 
     /// Stops the workers after their current round and returns the final counters.
     pub fn stop(self) -> Totals {
         self.stop.store(true, Ordering::Relaxed);
         self.wakers.iter().for_each(Waker::wake);
-        for thread in self.threads {
+        self.crew.workers.all().iter().for_each(|handle| handle.waker.wake());
+        for thread in self.threads.into_iter().chain(self.crew.end()) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the TURN server panicked");
             }
@@ -144,8 +139,7 @@ impl Running {
 /// Replaces the configuration of a running server, from any thread.
 #[derive(Clone, Debug)]
 pub struct Reloader {
-    blueprint: Arc<Blueprint>,
-    workers: Arc<[WorkerHandle]>,
+    crew: Arc<Crew>,
     realm: String,
 }
 
@@ -157,24 +151,36 @@ impl Reloader {
     }
 
     /// Applies these parts of `config` to every worker or to none: users, secrets, realms, quotas, certificates, peer
-    /// rules, lifetimes, relay addresses and ports, and how requests are answered. Live allocations and open connections
-    /// continue.
+    /// rules, lifetimes, listeners, workers, relay addresses and ports, how workers wait and send, and how requests are answered. Live
+    /// allocations and open connections continue, also where nothing is listened on any more.
     ///
     /// `before` runs when nothing of it can fail any more: whatever belongs to the same change and may fail.
     ///
     /// # Errors
-    /// A certificate cannot be used, no socket can be bound on a new relay address, a system call failed, or `before` did;
+    /// A certificate cannot be used, an address cannot be listened on, no socket can be bound on a new relay address, a system call failed, or `before` did;
     /// everything stays as it was.
     pub fn reload(&self, config: TurnConfig, before: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-        self.blueprint.reload(config, &self.workers, before)
+        let (serving, workers) = (self.crew.serving(), config.workers);
+        let applied = self.crew.blueprint.reload(config, || {
+            // New workers serve before anything changes, and retire if nothing does.
+            self.crew.grow(workers)?;
+            if let Err(error) = before() {
+                self.crew.shrink(serving);
+                return Err(error);
+            }
+            Ok(self.crew.workers.all())
+        });
+        if applied.is_ok() {
+            self.crew.shrink(workers);
+        }
+        applied
     }
 }
 
 /// Replaces the users and secrets that come from outside the configuration, from any thread.
 #[derive(Clone, Debug)]
 pub struct CredentialSink {
-    blueprint: Arc<Blueprint>,
-    workers: Arc<[WorkerHandle]>,
+    crew: Arc<Crew>,
 }
 
 impl CredentialSink {
@@ -184,35 +190,32 @@ impl CredentialSink {
     /// # Errors
     /// A system call failed; the old ones stay in force.
     pub fn replace(&self, credentials: ExternalCredentials) -> anyhow::Result<bool> {
-        self.blueprint.replace_external(credentials, &self.workers)
+        self.crew.blueprint.replace_external(credentials, &self.crew.workers.all())
     }
 }
 
 impl StatusReader {
-    fn each(&self) -> impl Iterator<Item = &WorkerStatus> {
-        self.workers.iter().map(Arc::as_ref)
-    }
-
     fn totals(&self) -> Totals {
-        Totals::of(self.each())
+        Totals::of(self.crew.statuses().iter().map(Arc::as_ref))
     }
 
     fn read(&self) -> TurnStatus {
-        let totals = self.totals();
+        let (totals, statuses) = (self.totals(), self.crew.statuses());
+        let each = || statuses.iter().map(Arc::as_ref);
         TurnStatus {
-            listens: self.listens.clone(),
+            listens: self.crew.blueprint.listening().names(),
             realm: self.realm.clone(),
-            workers: self.workers.len(),
+            workers: self.crew.serving(),
             ledger: totals.accounting(),
-            stages: timing::stages(&counters::stages(self.each()), self.sample_one_in, clock::calibration()),
-            allocations: totals.allocations(self.allocations_max),
+            stages: timing::stages(&counters::stages(each()), self.sample_one_in, clock::calibration()),
+            allocations: totals.allocations(self.crew.blueprint.allocations_max()),
             bindings: totals.bindings(),
             streams: totals.streams(),
-            draining: self.shared.is_draining(),
-            workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
-            panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
+            draining: self.crew.blueprint.shared.is_draining(),
+            workers_down: each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
+            panics: each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
-            kernel_path: self.kernel_path.as_ref().map(|path| path.status(totals.kernel_relayed())),
+            kernel_path: self.crew.blueprint.kernel_path().map(|path| path.status(totals.kernel_relayed())),
             events_lost: vec![
                 Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },
@@ -220,7 +223,7 @@ impl StatusReader {
             memory: self.memory.as_ref().map(|memory| Memory {
                 resident_bytes: memory.resident_bytes(),
                 max_bytes: memory.max_bytes,
-                is_full: self.shared.is_memory_full(),
+                is_full: self.crew.blueprint.shared.is_memory_full(),
             }),
             records: self.records(&totals),
             faults: call_errors(&totals),
@@ -228,7 +231,7 @@ impl StatusReader {
             failed_logins: self.log_loss.failed_logins(),
             rejected_sources: self.log_loss.rejected_sources(),
             refusals: totals.refusals(),
-            denied: counters::rules(self.each()),
+            denied: counters::rules(each()),
         }
     }
 }

@@ -4,19 +4,19 @@ mod certificates;
 mod counts;
 mod handshake_transfer;
 mod handshakes;
+mod listeners;
 mod proxied;
 mod sources;
 
 use std::collections::{BTreeSet, HashMap};
-use std::io;
 use std::sync::Arc;
 
 use tt_model::{FiveTuple, Nanos, Transport};
-use tt_net::stream::{Connection, Progress, Scratch, Security, StreamListener, StreamRules, Taken};
+use tt_net::stream::{Connection, Progress, Scratch, Security, StreamRules, Taken};
 use tt_net::{Datagram, Inbox, IoFault, Poller, Waker};
 use tt_turn::{Server, WorkerId};
 
-use crate::poll_key::{StreamKey, connection_key, listener_key};
+use crate::poll_key::{StreamKey, connection_key};
 use crate::section::{Balancers, StreamLimits};
 
 pub use certificates::CertificateFiles;
@@ -28,10 +28,6 @@ pub(crate) use sources::Sources;
 
 /// Connections that are examined for one that can be displaced.
 const DISPLACED_AMONG: usize = 64;
-/// Connections accepted from one listener in one turn.
-const ACCEPTS: usize = 32;
-/// Delay before connections are accepted again after a failure (no descriptors, no memory).
-const RETRY: Nanos = Nanos::from_secs(1);
 /// The longest message: a STUN header of 20 bytes and 65,532 bytes of attributes. ChannelData is shorter.
 pub(crate) const MESSAGE_LEN_MAX: usize = 65_552;
 
@@ -48,7 +44,7 @@ pub(crate) enum Takes {
 #[derive(Clone, Debug)]
 pub(crate) struct StreamPlan {
     pub(crate) limits: StreamLimits,
-    pub(crate) certificates: Option<Arc<Certificates>>,
+    pub(crate) certificates: Arc<Certificates>,
     /// Sources whose connections begin with a PROXY header.
     pub(crate) balancers: Arc<[Balancers]>,
     pub(crate) sources: Arc<Sources>,
@@ -107,7 +103,7 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Streams {
     plan: StreamPlan,
-    listeners: Vec<(StreamListener, Takes)>,
+    listeners: Vec<Option<listeners::Place>>,
     slots: Vec<Option<Entry>>,
     vacant: Vec<u32>,
     flows: HashMap<FiveTuple, u32>,
@@ -127,16 +123,11 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// Creates the streams of `worker`. A complete TLS handshake wakes it with `waker`.
-    pub(crate) fn new(
-        plan: StreamPlan,
-        listeners: Vec<(StreamListener, Takes)>,
-        worker: WorkerId,
-        waker: Waker,
-    ) -> Self {
+    pub(crate) fn new(plan: StreamPlan, worker: WorkerId, waker: Waker) -> Self {
         Self {
             handshakes: Handshakes::new(plan.handshakes.clone(), waker),
             plan,
-            listeners,
+            listeners: Vec::new(),
             worker,
             serial: 0,
             half_open: BTreeSet::new(),
@@ -150,13 +141,6 @@ impl Streams {
             scratch: Scratch::default(),
             counts: StreamCounts::default(),
         }
-    }
-
-    /// Adds the listeners to `poller`.
-    pub(crate) fn register(&self, poller: &Poller) -> io::Result<()> {
-        (0..)
-            .zip(&self.listeners)
-            .try_for_each(|(index, (listener, _))| poller.add_stream(listener, listener_key(index)))
     }
 
     /// Serves `key` once: accepts connections, or puts whole messages into `inbox`. Returns the number of messages.
@@ -207,9 +191,7 @@ impl Streams {
             self.deadlines.pop_first();
             self.check_deadline(now, slot, server);
         }
-        let again = self.accept_again_at.take_if(|at| *at <= now).is_some();
-        let listeners = if again { self.listeners.len() } else { 0 };
-        (0..listeners as u32).map(listener_key)
+        self.listeners_again(now)
     }
 
     /// Returns when [`Streams::run_timers`] must be called next.
@@ -244,36 +226,6 @@ impl Streams {
 
     fn entry(&self, slot: u32) -> Option<&Entry> {
         self.slots.get(slot as usize)?.as_ref()
-    }
-
-    fn accept(&mut self, now: Nanos, index: u32, server: &mut Server, poller: &Poller) -> Progress {
-        for _ in 0..ACCEPTS {
-            let Some((listener, takes)) = self.listeners.get(index as usize) else { return Progress::Drained };
-            let takes = *takes;
-            match listener.accept() {
-                Ok(None) => return Progress::Drained,
-                Ok(Some(connection)) => {
-                    let client = connection.client().ip();
-                    // Limits of a source are for the client that the header of a balancer names.
-                    let limits = if self.is_balancer(client) { self.plan.limits.of_all() } else { self.plan.limits };
-                    if server.is_banned(client, now) {
-                        self.counts.rejected[RejectReason::Banned as usize] += 1;
-                        continue;
-                    }
-                    match self.find_room(now, self.plan.sources.key(client), &limits, server) {
-                        Ok(()) => self.admit(now, connection, takes, poller),
-                        Err(reason) => self.counts.rejected[reason as usize] += 1,
-                    }
-                }
-                Err(error) => {
-                    // The connection still waits, and the poller does not report it again.
-                    self.counts.faults.record(IoFault::of(&error));
-                    self.accept_again_at = Some(now.saturating_add(RETRY));
-                    return Progress::Drained;
-                }
-            }
-        }
-        Progress::More
     }
 
     /// Counts a connection of `source` against the limits. If all places are taken, an idle connection is closed to make
@@ -375,7 +327,7 @@ impl Streams {
         };
         let is_allocated = entry.stage == Stage::Established && server.has_allocation(now, &entry.flow);
         let rules = StreamRules {
-            tls: self.plan.certificates.is_some(),
+            tls: self.plan.certificates.has_any(),
             plain: entry.takes == Takes::Both,
             message_len_max: if is_allocated { MESSAGE_LEN_MAX } else { self.plan.limits.first_message_bytes },
         };

@@ -15,10 +15,10 @@ const DELAY_MAX: Duration = Duration::from_secs(8);
 /// A worker that ran for this long restarts with the shortest delay again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Runs a worker until the stop flag is set. A panic ends the allocations of this worker only. Its listeners stay bound, so
+/// Runs a worker until the stop flag is set or it has retired. A panic ends the allocations of this worker only. Its listeners stay bound, so
 /// the kernel spreads clients as before.
 pub(crate) fn supervise(mut parts: Parts, blueprint: &Arc<Blueprint>) {
-    let (mut counts, mut delay) = (WorkerCounters::default(), blueprint.restart_delay);
+    let (mut counts, mut delay): (WorkerCounters, _) = (*parts.status.counts(), blueprint.restart_delay);
     loop {
         let (started, id, status) = (Instant::now(), parts.server.worker().0, Arc::clone(&parts.status));
         let mut worker = Worker::new(parts, counts);

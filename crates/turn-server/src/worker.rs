@@ -1,7 +1,7 @@
 //! The loop of one worker: receive a batch, pass it to the engine, send the results.
 
-mod hand_off;
 mod icmp;
+mod listening;
 mod round;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,23 +13,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::Progress;
-use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, UdpSocket};
+use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller};
 use tt_turn::event::EndReason;
 use tt_turn::relay::{PeerPath, RelayId};
 use tt_turn::{Counters, Server};
 
-use crate::commands::WorkerCommand;
+use crate::commands::{LoopSettings, WorkerCommand};
 use crate::counters::{LostEvents, WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
+use crate::hand_off::{InboundRings, WorkerLinks};
 use crate::kernel_path::WorkerPaths;
 use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
 use crate::records::{Entry, RecordSender};
 use crate::relays::Relays;
-use crate::section::DscpSet;
 use crate::streams::{MESSAGE_LEN_MAX, Streams};
-pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
-use round::listener_of;
+use crate::udp_listeners::UdpListeners;
 
 /// Maximum number of received buffers (datagrams or GRO batches) per round.
 const ROUND: usize = 64;
@@ -55,7 +54,7 @@ const RECORDS_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) server: Server,
-    pub(crate) listeners: Vec<UdpSocket>,
+    pub(crate) listeners: UdpListeners,
     pub(crate) relays: Relays,
     pub(crate) streams: Streams,
     pub(crate) poller: Poller,
@@ -68,14 +67,23 @@ pub(crate) struct Parts {
     pub(crate) records: Option<RecordSender>,
     pub(crate) status: Arc<WorkerStatus>,
     pub(crate) stop: Arc<AtomicBool>,
-    /// How long it polls without blocking after the last datagram.
-    pub(crate) busy_poll: Nanos,
-    /// DSCP values that relayed datagrams may have.
-    pub(crate) dscp_allow: DscpSet,
+    /// It ends once it has nothing more to serve.
+    pub(crate) is_retiring: bool,
+    pub(crate) settings: LoopSettings,
     /// Origin of the engines' clock, the same for all workers.
     pub(crate) epoch: Instant,
     /// What the kernel relays for this worker.
     pub(crate) paths: Option<WorkerPaths>,
+}
+
+impl Parts {
+    /// Continues the counts of a worker that has ended.
+    pub(crate) fn continue_from(&mut self, status: &Arc<WorkerStatus>) {
+        self.status = Arc::clone(status);
+        let counts = status.counts();
+        self.relays.counts = counts.relays;
+        self.streams.counts = counts.streams;
+    }
 }
 
 /// A worker on its thread.
@@ -117,7 +125,7 @@ impl Worker {
         }
         // The poller does not report datagrams that arrived before the sockets were added.
         let mut ready = ReadyQueue::default();
-        (0..parts.listeners.len() as u64).for_each(|key| ready.push(Ready::first(key)));
+        parts.listeners.keys().for_each(|key| ready.push(Ready::first(key)));
         Self {
             before: counts.engine,
             events_lost_before: counts.events_lost,
@@ -139,9 +147,9 @@ impl Worker {
         }
     }
 
-    /// Runs until the stop flag is set.
+    /// Runs until the stop flag is set, or until it has retired.
     pub(crate) fn run(&mut self) {
-        while !self.parts.stop.load(Ordering::Relaxed) {
+        while !self.parts.stop.load(Ordering::Relaxed) && !self.has_retired() {
             let now = self.now();
             self.run_timers(now);
             self.wait(now);
@@ -153,8 +161,9 @@ impl Worker {
             self.fill(now);
             if !self.inbox.is_empty() {
                 self.round();
-                if self.parts.busy_poll > Nanos(0) {
-                    self.busy_poll_until = self.now().saturating_add(self.parts.busy_poll);
+                let busy_poll = self.parts.settings.busy_poll;
+                if busy_poll > Nanos(0) {
+                    self.busy_poll_until = self.now().saturating_add(busy_poll);
                 }
             }
             self.is_dirty |= self.parts.streams.flush_and_close(now, &mut self.parts.server);
@@ -257,13 +266,28 @@ impl Worker {
             let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.parts.server.set_wall_clock(now, Nanos(u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX)));
             self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
+            self.close_listeners();
             if let Parts { paths: Some(paths), server, .. } = &mut self.parts {
                 paths.count(server);
                 self.is_dirty = true;
             }
         }
         while let Ok(command) = self.parts.commands.try_recv() {
-            command.run(&mut self.parts.server, now);
+            match command {
+                WorkerCommand::Engine(run) => run(&mut self.parts.server, now),
+                WorkerCommand::Settings(settings) => self.parts.settings = settings,
+                WorkerCommand::Listeners(change) => self.change_listeners(change),
+                WorkerCommand::Links(links, done) => {
+                    links.into_iter().for_each(|(worker, endpoint)| self.parts.links.replace(worker, endpoint));
+                    drop(done);
+                }
+                WorkerCommand::Retire => self.retire(),
+                WorkerCommand::Serve(done) => {
+                    self.parts.is_retiring = false;
+                    // Without a receiver the reload has given up.
+                    let _ = done.send(());
+                }
+            }
             self.is_dirty = true;
         }
         if self.parts.server.poll_timeout().is_some_and(|due| due <= now) {
@@ -349,7 +373,7 @@ impl Worker {
                     self.parts.server.prefetch_relay(relay);
                     self.parts.relays.socket_of(turn.key)
                 }
-                None => self.parts.listeners.get(turn.key as usize),
+                None => self.parts.listeners.get(turn.key),
             };
             let Some(socket) = socket else { continue };
             let want = turn.want.min(room);
@@ -366,6 +390,8 @@ impl Worker {
                     if !received.drained {
                         turn.want = (turn.want * 2).min(READ_MAX);
                         self.ready.push(turn);
+                    } else if relay.is_none() {
+                        self.parts.listeners.note_drained(turn.key);
                     }
                 }
                 // Datagrams behind the error are still queued; the other sockets are read first.
@@ -381,7 +407,7 @@ impl Worker {
     /// Takes hand-offs of other workers, at most half a round.
     fn take_handed_off(&mut self) {
         let Parts { listeners, inbound, .. } = &mut self.parts;
-        let taken = inbound.take(&mut self.inbox, ROUND / 2, |server| listener_of(listeners, server));
+        let taken = inbound.take(&mut self.inbox, ROUND / 2, |server| listeners.find(server));
         self.counts.hand_offs_in += taken.hand_offs;
         self.counts.hand_offs_lost += taken.lost;
         self.has_more_inbound = taken.has_more;

@@ -22,12 +22,11 @@ const PAUSES_PER_READ: u32 = 20;
 /// Longest time between two reads.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-static NO_ROWS: Rows = Rows::EMPTY;
-
 /// A thread that reads a database until this is dropped.
 #[derive(Debug)]
 pub struct Follower {
     wake: SyncSender<()>,
+    realms: Arc<Mutex<Vec<String>>>,
     status: Arc<Mutex<Status>>,
 }
 
@@ -53,6 +52,12 @@ impl Follower {
         let _ = self.wake.try_send(());
     }
 
+    /// Makes the next read, which begins now, one of these realms.
+    pub fn read_realms(&self, realms: Vec<String>) {
+        *self.realms.lock().unwrap_or_else(PoisonError::into_inner) = realms;
+        self.read_now();
+    }
+
     /// Returns a reading of the status.
     pub fn reading(&self) -> impl Fn() -> DatabaseStatus + Send + Sync + use<> {
         let status = Arc::clone(&self.status);
@@ -63,54 +68,55 @@ impl Follower {
 /// A database after its first read.
 pub struct Database {
     reader: Box<dyn Reader>,
-    realm: String,
-    first: Result<Option<Rows>, ReadError>,
+    realms: Vec<String>,
+    first: Result<Option<Vec<Rows>>, ReadError>,
     took: Duration,
     kind: &'static str,
 }
 
 impl Database {
-    /// Reads `realm` of `source` for the first time. It may be away: [`Database::rows`] has the error.
+    /// Reads `realms` of `source` for the first time. It may be away: [`Database::rows`] has the error.
     ///
     /// # Errors
     /// `NotBuilt`: the feature of this kind is off.
-    pub fn open(source: &Source, realm: &str) -> Result<Self, ReadError> {
+    pub fn open(source: &Source, realms: Vec<String>) -> Result<Self, ReadError> {
         let mut reader = source.open()?;
         let began = Instant::now();
-        let first = reader.read(realm);
-        Ok(Self { reader, realm: realm.to_owned(), first, took: began.elapsed(), kind: source.kind() })
+        let first = reader.read(&realms);
+        Ok(Self { reader, realms, first, took: began.elapsed(), kind: source.kind() })
     }
 
-    /// Returns the rows of the first read.
+    /// Returns the rows of the first read, of each realm.
     ///
     /// # Errors
     /// Why it failed.
-    pub fn rows(&self) -> Result<&Rows, &ReadError> {
-        // The first read that succeeds has rows.
-        self.first.as_ref().map(|rows| rows.as_ref().unwrap_or(&NO_ROWS))
+    pub fn rows(&self) -> Result<&[Rows], &ReadError> {
+        self.first.as_ref().map(|rows| rows.as_deref().unwrap_or_default())
     }
 
-    /// Passes the rows of the first read to `apply`, and starts a thread that passes those of every later one, unless they
-    /// are known to be the same. `apply` returns whether they differ from the ones before.
+    /// Passes the realms and rows of the first read to `apply`, and starts a thread that passes those of every later one,
+    /// unless they are known to be the same. `apply` returns whether they differ from the ones before.
     ///
     /// # Errors
     /// The system starts no thread.
-    pub fn follow(self, mut apply: impl FnMut(Rows) -> bool + Send + 'static) -> io::Result<Follower> {
-        let Self { mut reader, realm, first, took, kind } = self;
+    pub fn follow(self, mut apply: impl FnMut(&[String], Vec<Rows>) -> bool + Send + 'static) -> io::Result<Follower> {
+        let Self { mut reader, realms, first, took, kind } = self;
         let status = Arc::new(Mutex::new(Status::new(kind)));
         let mut pause = pause_after(&first, took);
-        pass(first, &status, &mut apply);
-        let (written, (wake, woken)) = (Arc::clone(&status), sync_channel(1));
+        pass((&realms, first), &status, &mut apply);
+        let realms = Arc::new(Mutex::new(realms));
+        let (written, asked, (wake, woken)) = (Arc::clone(&status), Arc::clone(&realms), sync_channel(1));
         let run = move || {
             while wait(&woken, pause) {
                 let began = Instant::now();
-                let read = reader.read(&realm);
+                let realms = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let read = reader.read(&realms);
                 pause = pause_after(&read, began.elapsed());
-                pass(read, &written, &mut apply);
+                pass((&realms, read), &written, &mut apply);
             }
         };
         thread::Builder::new().name("turn-users".to_owned()).spawn(run)?;
-        Ok(Follower { wake, status })
+        Ok(Follower { wake, realms, status })
     }
 }
 
@@ -121,7 +127,7 @@ impl fmt::Debug for Database {
 }
 
 /// Returns the time until the next read. One that failed may have waited all the time: its server is no busier.
-fn pause_after(read: &Result<Option<Rows>, ReadError>, took: Duration) -> Duration {
+fn pause_after(read: &Result<Option<Vec<Rows>>, ReadError>, took: Duration) -> Duration {
     let pause = if read.is_ok() { took * PAUSES_PER_READ } else { took };
     pause.clamp(PAUSE, PAUSE_MAX)
 }
@@ -132,7 +138,11 @@ fn wait(woken: &Receiver<()>, pause: Duration) -> bool {
 }
 
 /// Counts a read, logs what is not used, and passes on what has changed.
-fn pass(read: Result<Option<Rows>, ReadError>, status: &Mutex<Status>, apply: &mut impl FnMut(Rows) -> bool) {
+fn pass(
+    (realms, read): (&[String], Result<Option<Vec<Rows>>, ReadError>),
+    status: &Mutex<Status>,
+    apply: &mut impl FnMut(&[String], Vec<Rows>) -> bool,
+) {
     let skipped = status.lock().unwrap_or_else(PoisonError::into_inner).count(&read);
     for reason in SkipReason::ALL {
         let rows = skipped.map_or(0, |skipped| skipped.count(reason));
@@ -141,7 +151,7 @@ fn pass(read: Result<Option<Rows>, ReadError>, status: &Mutex<Status>, apply: &m
         }
     }
     if let Ok(Some(rows)) = read {
-        let is_changed = apply(rows);
+        let is_changed = apply(realms, rows);
         status.lock().unwrap_or_else(PoisonError::into_inner).count_applied(is_changed);
     }
 }
@@ -163,14 +173,15 @@ impl Status {
     }
 
     /// Counts a read, and returns the numbers of rows that are not used if they have changed.
-    fn count(&mut self, read: &Result<Option<Rows>, ReadError>) -> Option<Skipped> {
+    fn count(&mut self, read: &Result<Option<Vec<Rows>>, ReadError>) -> Option<Skipped> {
         let before = self.skipped;
         match read {
             Ok(Some(rows)) => {
-                let len = |number| u64::try_from(number).unwrap_or(u64::MAX);
-                (self.users, self.secrets) = (len(rows.users.len()), len(rows.secrets.len()));
-                self.peers = len(rows.allowed_peers.len() + rows.denied_peers.len());
-                self.skipped = rows.skipped;
+                let sum = |len: fn(&Rows) -> usize| rows.iter().map(|rows| len(rows) as u64).sum();
+                (self.users, self.secrets) = (sum(|rows| rows.users.len()), sum(|rows| rows.secrets.len()));
+                self.peers = sum(|rows| rows.allowed_peers.len() + rows.denied_peers.len());
+                self.skipped = Skipped::default();
+                rows.iter().for_each(|rows| self.skipped.add_all(&rows.skipped));
             }
             Ok(None) => self.unchanged += 1,
             Err(error) => self.failed[error.kind as usize] += 1,

@@ -1,9 +1,9 @@
-//! Users, secrets, peers and options of one realm, from a database with coturn's schema.
+//! Users, secrets, peers, options and origins of realms, from a database with coturn's schema.
 //!
-//! A [`Source`] is the name of a database. [`Database::open`] reads all [`Rows`] of a realm at once, and
+//! A [`Source`] is the name of a database. [`Database::open`] reads all [`Rows`] of its realms at once, and
 //! [`Database::follow`] does so on a thread again and again. Nothing is written.
 //!
-//! The whole realm is read, not one user when a client asks for it. So a request never waits for a database; strangers
+//! Whole realms are read, not one user when a client asks for it. So a request never waits for a database; strangers
 //! cannot make it work; a look-up takes the same time for every name; and the last good rows stay while the database is
 //! away. The cost is memory for each user, and that a new user can log in after the next read only.
 //!

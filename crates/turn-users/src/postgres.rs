@@ -39,12 +39,12 @@ impl Postgres {
 }
 
 impl Reader for Postgres {
-    fn read(&mut self, realm: &str) -> Result<Option<Rows>, ReadError> {
+    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
         let connected = match self.connected.take() {
             Some(connected) => connected,
             None => Connected::new(&self.config)?,
         };
-        let read = connected.runtime.block_on(within(rows(&connected.client, realm)));
+        let read = connected.runtime.block_on(within(all(&connected.client, realms)));
         if read.is_ok() {
             self.connected = Some(connected);
         } else {
@@ -73,10 +73,20 @@ async fn within<T>(read: impl Future<Output = Result<T, ReadError>>) -> Result<T
     })
 }
 
-/// Reads every table in one transaction.
-async fn rows(client: &Client, realm: &str) -> Result<Rows, ReadError> {
+/// Reads every table of each realm in one transaction.
+async fn all(client: &Client, realms: &[String]) -> Result<Vec<Rows>, ReadError> {
     let run = async |sql| client.batch_execute(sql).await.map_err(|error| error_of(&error, ErrorKind::Query));
     run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+    let mut all = Vec::with_capacity(realms.len());
+    for (place, realm) in realms.iter().enumerate() {
+        all.push(rows(client, realm, place > 0).await?);
+    }
+    run("COMMIT").await?;
+    Ok(all)
+}
+
+/// Reads every table of one realm. The default one needs no origins.
+async fn rows(client: &Client, realm: &str, has_origins: bool) -> Result<Rows, ReadError> {
     let mut rows = Rows::default();
     let users = [("name", NAME_LEN_MAX), ("hmackey", KEY_LEN_MAX)];
     each(client, realm, "turnusers_lt", users, |[name, key]| rows.add_user(name, key)).await?;
@@ -91,7 +101,10 @@ async fn rows(client: &Client, realm: &str) -> Result<Rows, ReadError> {
         Ok(())
     };
     each(client, realm, "turn_realm_option", options, add).await?;
-    run("COMMIT").await?;
+    if has_origins {
+        let origin = one("origin", TEXT_LEN_MAX);
+        each(client, realm, "turn_origin_to_realm", origin, |[origin, _]| rows.add_origin(origin)).await?;
+    }
     Ok(rows)
 }
 

@@ -5,10 +5,10 @@ use crate::rows::Rows;
 
 /// A connection to a database, or the intention to make one.
 pub trait Reader: Send {
-    /// Returns all rows of `realm`, or `None` if they are those of the last read that succeeded. Connects again if it
-    /// must.
+    /// Returns all rows of each of `realms`, of which the first is the default one, or `None` if they are those of the last read that succeeded. Connects again
+    /// if it must.
     ///
     /// # Errors
     /// Why the database cannot be read. Rows that make no sense are no error.
-    fn read(&mut self, realm: &str) -> Result<Option<Rows>, ReadError>;
+    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError>;
 }

@@ -7,7 +7,7 @@ use redis::{Client, Connection, ConnectionAddr, ErrorKind as RedisErrorKind, Int
 
 use crate::read_error::{ErrorKind, ReadError};
 use crate::reader::Reader;
-use crate::rows::{NAME_LEN_MAX, PeerList, Rows, SkipReason};
+use crate::rows::{NAME_LEN_MAX, PeerList, Rows, TEXT_LEN_MAX};
 
 /// Time that a read may take, with the connection.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
@@ -15,6 +15,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 const PORT_DEFAULT: u16 = 6_379;
 /// Keys that the server looks at between two replies.
 const KEYS_PER_SCAN: u32 = 1_000;
+/// Before an origin in the key of its realm.
+const ORIGIN: &str = "turn/origin/";
 /// The options of a realm.
 const OPTIONS: [&str; 3] = ["max-bps", "user-quota", "total-quota"];
 
@@ -54,13 +56,16 @@ impl Redis {
 }
 
 impl Reader for Redis {
-    fn read(&mut self, realm: &str) -> Result<Option<Rows>, ReadError> {
+    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect()?,
         };
         let mut reading = Reading { connection: &mut connection, deadline: Instant::now() + READ_TIMEOUT };
-        let rows = reading.rows(realm)?;
+        let mut rows = realms.iter().map(|realm| reading.rows(realm)).collect::<Result<Vec<_>, _>>()?;
+        if realms.len() > 1 {
+            reading.origins(realms, &mut rows)?;
+        }
         // After an error, the next read connects again.
         self.connection = Some(connection);
         Ok(Some(rows))
@@ -104,29 +109,43 @@ impl Reading<'_> {
     /// Adds the users, whose names are in the keys.
     fn users(&mut self, realm: &str, rows: &mut Rows) -> Result<(), ReadError> {
         let (before, behind) = (format!("turn/realm/{realm}/user/"), "/key");
-        let pattern = format!("{}*{behind}", escaped(&before));
+        let len_max = before.len() + NAME_LEN_MAX + behind.len();
+        self.each_value((&format!("{}*{behind}", escaped(&before)), len_max), |key, value| {
+            let name = key.strip_prefix(before.as_bytes()).and_then(|rest| rest.strip_suffix(behind.as_bytes()));
+            name.map_or(Ok(()), |name| rows.add_user(Some(name), value))
+        })
+    }
+
+    /// Adds the origins of the realms: each key has one, and the name of its realm as the value.
+    fn origins(&mut self, realms: &[String], rows: &mut [Rows]) -> Result<(), ReadError> {
+        self.each_value((&format!("{ORIGIN}*"), ORIGIN.len() + TEXT_LEN_MAX), |key, value| {
+            // The default realm needs no origins.
+            let place = realms.iter().skip(1).position(|realm| value == Some(realm.as_bytes())).map(|place| place + 1);
+            place
+                .and_then(|place| rows.get_mut(place))
+                .map_or(Ok(()), |rows| rows.add_origin(key.strip_prefix(ORIGIN.as_bytes())))
+        })
+    }
+
+    /// Passes each key of a pattern and its value to `add`. One of another type, or with a key longer than `len_max`, is as
+    /// if it had no value.
+    fn each_value(
+        &mut self,
+        (pattern, len_max): (&str, usize),
+        mut add: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let (mut cursor, mut seen) = (0_u64, std::collections::HashSet::new());
         loop {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(KEYS_PER_SCAN);
+            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(KEYS_PER_SCAN);
             let (next, keys): (u64, Vec<Vec<u8>>) = self.ask(&scan)?;
-            let mut wanted = Vec::with_capacity(keys.len());
-            for key in keys {
-                let name = key.strip_prefix(before.as_bytes()).and_then(|rest| rest.strip_suffix(behind.as_bytes()));
-                match name.map(<[u8]>::len) {
-                    Some(0..=NAME_LEN_MAX) => wanted.push(key),
-                    Some(_) => rows.skipped.add(SkipReason::NameTooLong),
-                    None => {}
-                }
-            }
+            let (wanted, long): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| key.len() <= len_max);
+            long.iter().try_for_each(|key| add(key, None))?;
             // A scan may return a key twice.
-            wanted.retain(|key| seen.insert(key.clone()));
+            let wanted: Vec<_> = wanted.into_iter().filter(|key| seen.insert(key.clone())).collect();
             if !wanted.is_empty() {
-                // A key of another type is as if it were absent.
                 let values: Vec<Option<Vec<u8>>> = self.ask(redis::cmd("MGET").arg(&wanted))?;
-                for (key, value) in wanted.iter().zip(values) {
-                    rows.add_user(key.get(before.len()..key.len() - behind.len()), value.as_deref())?;
-                }
+                wanted.iter().zip(values).try_for_each(|(key, value)| add(key, value.as_deref()))?;
             }
             cursor = next;
             if cursor == 0 {

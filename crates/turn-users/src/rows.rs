@@ -19,6 +19,8 @@ pub(crate) const KEY_LEN_MAX: usize = 128;
 const USERS_MAX: usize = 200_000;
 /// Most secrets: a request with a time-limited name tries all of them.
 const SECRETS_MAX: usize = 64;
+/// Most origins of a realm.
+const ORIGINS_MAX: usize = 1_024;
 /// Most rows of each list of peers.
 const PEERS_MAX: usize = 4_096;
 
@@ -76,11 +78,13 @@ pub enum SkipReason {
     PeerInvalid,
     /// A `max-bps`, `user-quota` or `total-quota` that is no number.
     OptionInvalid,
+    /// An origin that is missing, empty, too long or not text.
+    OriginInvalid,
 }
 
 impl SkipReason {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NameMissing,
         Self::NameTooLong,
         Self::NameInvalid,
@@ -89,6 +93,7 @@ impl SkipReason {
         Self::SecretInvalid,
         Self::PeerInvalid,
         Self::OptionInvalid,
+        Self::OriginInvalid,
     ];
 
     /// Returns the name in metrics and logs.
@@ -103,6 +108,7 @@ impl SkipReason {
             Self::SecretInvalid => "secret_invalid",
             Self::PeerInvalid => "peer_invalid",
             Self::OptionInvalid => "option_invalid",
+            Self::OriginInvalid => "origin_invalid",
         }
     }
 }
@@ -115,6 +121,11 @@ impl Skipped {
     /// Counts a row.
     pub fn add(&mut self, reason: SkipReason) {
         self.0[reason as usize] += 1;
+    }
+
+    /// Adds the numbers of `other`.
+    pub fn add_all(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
     }
 
     /// Returns the number of rows with this reason.
@@ -137,6 +148,8 @@ pub struct Rows {
     pub denied_peers: Vec<String>,
     /// `turn_realm_option`.
     pub options: RealmOptions,
+    /// `turn_origin_to_realm`: values of ORIGIN that select the realm.
+    pub origins: Vec<String>,
     /// Rows that are not used.
     pub skipped: Skipped,
 }
@@ -152,16 +165,6 @@ impl fmt::Debug for Secret {
 }
 
 impl Rows {
-    /// No rows.
-    pub(crate) const EMPTY: Self = Self {
-        users: Vec::new(),
-        secrets: Vec::new(),
-        allowed_peers: Vec::new(),
-        denied_peers: Vec::new(),
-        options: RealmOptions { max_bps: None, user_quota: None, total_quota: None },
-        skipped: Skipped([0; SkipReason::ALL.len()]),
-    };
-
     /// Adds a row of `turnusers_lt`; `None` is NULL.
     ///
     /// # Errors
@@ -208,6 +211,20 @@ impl Rows {
         };
         bound(peers.len(), PEERS_MAX, name)?;
         peers.push(range.to_owned());
+        Ok(())
+    }
+
+    /// Adds a row of `turn_origin_to_realm`.
+    ///
+    /// # Errors
+    /// `TooManyRows`.
+    pub fn add_origin(&mut self, value: Option<&[u8]>) -> Result<(), ReadError> {
+        let Some(origin) = value.and_then(|value| text(value, TEXT_LEN_MAX)) else {
+            self.skipped.add(SkipReason::OriginInvalid);
+            return Ok(());
+        };
+        bound(self.origins.len(), ORIGINS_MAX, "origins")?;
+        self.origins.push(origin.to_owned());
         Ok(())
     }
 
@@ -341,6 +358,9 @@ mod tests {
             rows.add_option(Some(name.as_bytes()), Some(value.as_bytes()));
         }
         rows.add_option(None, None);
+        rows.add_origin(Some(b"https://a.example")).unwrap();
+        rows.add_origin(Some(b"")).unwrap();
+        assert_eq!(rows.origins, ["https://a.example"]);
         assert_eq!(rows.secrets.iter().map(|secret| secret.0.as_str()).collect::<Vec<_>>(), ["north \u{e9}"]);
         assert_eq!(
             (rows.allowed_peers, rows.denied_peers),
@@ -348,7 +368,7 @@ mod tests {
         );
         assert_eq!(rows.options, RealmOptions { max_bps: Some(9), user_quota: Some(8), total_quota: None });
         let counts = SkipReason::ALL.map(|reason| rows.skipped.count(reason));
-        assert_eq!(counts, [0, 0, 0, 0, 0, 5, 2, 1]);
+        assert_eq!(counts, [0, 0, 0, 0, 0, 5, 2, 1, 1]);
     }
 
     #[test]

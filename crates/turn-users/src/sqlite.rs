@@ -30,8 +30,9 @@ struct Open {
     connection: Connection,
     /// Device and inode: an administrator may put another file in its place.
     file: (u64, u64),
-    /// What `PRAGMA data_version` returned before the last read. It changes with every change of other connections.
-    version: Option<i64>,
+    /// What `PRAGMA data_version` returned before the last read, and the realms of that read. It changes with every
+    /// change of other connections.
+    last: Option<(i64, Vec<String>)>,
     deadline: Arc<Mutex<Instant>>,
 }
 
@@ -54,8 +55,8 @@ impl Sqlite {
 }
 
 impl Reader for Sqlite {
-    fn read(&mut self, realm: &str) -> Result<Option<Rows>, ReadError> {
-        let rows = self.open()?.read(realm);
+    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
+        let rows = self.open()?.read(realms);
         if rows.is_err() {
             // The next read opens the file again.
             self.open = None;
@@ -73,55 +74,61 @@ impl Open {
         let watched = Arc::clone(&deadline);
         let is_late = move || watched.lock().is_ok_and(|deadline| Instant::now() > *deadline);
         connection.progress_handler(INSTRUCTIONS_PER_CHECK, Some(is_late)).map_err(|error| error_of(&error))?;
-        Ok(Self { connection, file, version: None, deadline })
+        Ok(Self { connection, file, last: None, deadline })
     }
 
-    fn read(&mut self, realm: &str) -> Result<Option<Rows>, ReadError> {
+    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
         if let Ok(mut deadline) = self.deadline.lock() {
             *deadline = Instant::now() + QUERY_TIMEOUT;
         }
         let version = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0));
         let version: i64 = version.map_err(|error| error_of(&error))?;
-        if self.version == Some(version) {
+        if self.last.as_ref().is_some_and(|(last, of)| *last == version && of == realms) {
             return Ok(None);
         }
-        let rows = self.rows(realm)?;
+        // All tables in one transaction.
+        let transaction = self.connection.transaction().map_err(|error| error_of(&error))?;
+        let read = |(place, realm): (usize, &String)| rows(&transaction, realm, place > 0);
+        let rows = realms.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        drop(transaction);
         // A change during the read has another version, which the next read sees.
-        self.version = Some(version);
+        self.last = Some((version, realms.to_vec()));
         Ok(Some(rows))
     }
+}
 
-    /// Reads every table in one transaction.
-    fn rows(&mut self, realm: &str) -> Result<Rows, ReadError> {
-        let transaction = self.connection.transaction().map_err(|error| error_of(&error))?;
-        let mut rows = Rows::default();
-        let each =
-            |columns: [(&str, usize); 2], table: &str, add: &mut dyn FnMut(&Row<'_>) -> Result<(), ReadError>| {
-                // One byte more than is allowed shows that a value is too long.
-                let [first, second] = columns.map(|(column, len)| format!("substr({column}, 1, {})", len + 1));
-                let mut query = transaction
-                    .prepare(&format!("SELECT {first}, {second} FROM {table} WHERE realm = ?1"))
-                    .map_err(|error| error_of(&error))?;
-                let mut found = query.query([realm]).map_err(|error| error_of(&error))?;
-                while let Some(row) = found.next().map_err(|error| error_of(&error))? {
-                    add(row)?;
-                }
-                Ok(())
-            };
-        each([("name", NAME_LEN_MAX), ("hmackey", KEY_LEN_MAX)], "turnusers_lt", &mut |row| {
-            rows.add_user(value(row, 0).as_deref(), value(row, 1).as_deref())
-        })?;
-        let one = |column, len| [(column, len), ("realm", 0)];
-        each(one("value", SECRET_LEN_MAX), "turn_secret", &mut |row| rows.add_secret(value(row, 0).as_deref()))?;
-        for (list, table) in [(PeerList::Allowed, "allowed_peer_ip"), (PeerList::Denied, "denied_peer_ip")] {
-            each(one("ip_range", TEXT_LEN_MAX), table, &mut |row| rows.add_peer(list, value(row, 0).as_deref()))?;
+/// Reads every table of one realm. The default one needs no origins.
+fn rows(connection: &Connection, realm: &str, has_origins: bool) -> Result<Rows, ReadError> {
+    let mut rows = Rows::default();
+    let each = |columns: [(&str, usize); 2], table: &str, add: &mut dyn FnMut(&Row<'_>) -> Result<(), ReadError>| {
+        // One byte more than is allowed shows that a value is too long.
+        let [first, second] = columns.map(|(column, len)| format!("substr({column}, 1, {})", len + 1));
+        let mut query = connection
+            .prepare(&format!("SELECT {first}, {second} FROM {table} WHERE realm = ?1"))
+            .map_err(|error| error_of(&error))?;
+        let mut found = query.query([realm]).map_err(|error| error_of(&error))?;
+        while let Some(row) = found.next().map_err(|error| error_of(&error))? {
+            add(row)?;
         }
-        each([("opt", TEXT_LEN_MAX), ("value", TEXT_LEN_MAX)], "turn_realm_option", &mut |row| {
-            rows.add_option(value(row, 0).as_deref(), value(row, 1).as_deref());
-            Ok(())
-        })?;
-        Ok(rows)
+        Ok(())
+    };
+    each([("name", NAME_LEN_MAX), ("hmackey", KEY_LEN_MAX)], "turnusers_lt", &mut |row| {
+        rows.add_user(value(row, 0).as_deref(), value(row, 1).as_deref())
+    })?;
+    let one = |column, len| [(column, len), ("realm", 0)];
+    each(one("value", SECRET_LEN_MAX), "turn_secret", &mut |row| rows.add_secret(value(row, 0).as_deref()))?;
+    for (list, table) in [(PeerList::Allowed, "allowed_peer_ip"), (PeerList::Denied, "denied_peer_ip")] {
+        each(one("ip_range", TEXT_LEN_MAX), table, &mut |row| rows.add_peer(list, value(row, 0).as_deref()))?;
     }
+    each([("opt", TEXT_LEN_MAX), ("value", TEXT_LEN_MAX)], "turn_realm_option", &mut |row| {
+        rows.add_option(value(row, 0).as_deref(), value(row, 1).as_deref());
+        Ok(())
+    })?;
+    if has_origins {
+        let origin = one("origin", TEXT_LEN_MAX);
+        each(origin, "turn_origin_to_realm", &mut |row| rows.add_origin(value(row, 0).as_deref()))?;
+    }
+    Ok(rows)
 }
 
 /// Returns a column of any type as text; `None` is NULL.
@@ -158,7 +165,12 @@ mod tests {
         CREATE TABLE turn_secret (realm varchar(127) default '', value varchar(127), primary key (realm,value));
         CREATE TABLE allowed_peer_ip (realm varchar(127) default '', ip_range varchar(256), primary key (realm,ip_range));
         CREATE TABLE denied_peer_ip (realm varchar(127) default '', ip_range varchar(256), primary key (realm,ip_range));
+        CREATE TABLE turn_origin_to_realm (origin varchar(127),realm varchar(127),primary key (origin));
         CREATE TABLE turn_realm_option (realm varchar(127) default '', opt varchar(32), value varchar(128), primary key (realm,opt));";
+
+    fn read(reader: &mut Sqlite, realm: &str) -> Result<Option<Rows>, ReadError> {
+        Ok(reader.read(&[realm.to_owned()])?.map(|mut rows| rows.remove(0)))
+    }
 
     fn database(sql: &str) -> (tempfile::TempDir, Connection, Sqlite) {
         let folder = tempfile::tempdir().unwrap();
@@ -178,7 +190,7 @@ mod tests {
              INSERT INTO denied_peer_ip VALUES ('north.gov', '10.0.0.0-10.0.0.9'), ('other', 'x');
              INSERT INTO turn_realm_option VALUES ('north.gov', 'max-bps', 5), ('other', 'user-quota', '6');",
         );
-        let rows = reader.read("north.gov").unwrap().unwrap();
+        let rows = read(&mut reader, "north.gov").unwrap().unwrap();
         let names: Vec<_> = rows.users.iter().map(|KeyedUser { name, key }| (name.as_str(), key[15])).collect();
         assert_eq!(names, [("7", 0x4e), ("gorst", 0x4d)]);
         let secrets: Vec<_> = rows.secrets.iter().map(|secret| secret.0.as_str()).collect();
@@ -188,10 +200,10 @@ mod tests {
             (vec!["10.0.0.1".into()], vec!["10.0.0.0-10.0.0.9".into()])
         );
         assert_eq!((rows.options.max_bps, rows.options.user_quota), (Some(5), None));
-        assert_eq!(reader.read("north.gov").unwrap(), None);
+        assert_eq!(read(&mut reader, "north.gov").unwrap(), None);
         connection.execute("DELETE FROM turn_secret WHERE value = 'hero1'", []).unwrap();
-        assert_eq!(reader.read("north.gov").unwrap().unwrap().secrets.len(), 1);
-        assert_eq!(reader.read("north.gov").unwrap(), None);
+        assert_eq!(read(&mut reader, "north.gov").unwrap().unwrap().secrets.len(), 1);
+        assert_eq!(read(&mut reader, "north.gov").unwrap(), None);
     }
 
     /// RFC 8489 has names of up to 508 bytes; coturn's schema does not say NOT NULL.
@@ -204,7 +216,7 @@ mod tests {
              INSERT INTO turn_secret VALUES ('r', NULL), ('r', ''), ('r', hex(zeroblob(5000000))), ('r', x'00'), ('r', 'good');
              INSERT INTO turn_realm_option VALUES ('r', NULL, NULL), ('r', 'max-bps', NULL), ('r', 'total-quota', 'many');",
         );
-        let rows = reader.read("r").unwrap().unwrap();
+        let rows = read(&mut reader, "r").unwrap().unwrap();
         assert_eq!(rows.users.iter().map(|user| user.name.as_str()).collect::<Vec<_>>(), ["good\u{2665}"]);
         assert_eq!(rows.secrets.len(), 1);
         let count = |reason| rows.skipped.count(reason);
@@ -218,8 +230,31 @@ mod tests {
     fn a_realm_is_a_value_and_no_sql() {
         let (_folder, _connection, mut reader) =
             database("INSERT INTO turn_secret VALUES ('a'' OR ''1''=''1', 'one'), ('b', 'two')");
-        assert_eq!(reader.read("a' OR '1'='1").unwrap().unwrap().secrets.len(), 1);
-        assert_eq!(reader.read("b").unwrap(), None, "the file is as it was");
+        assert_eq!(read(&mut reader, "a' OR '1'='1").unwrap().unwrap().secrets.len(), 1);
+        assert_eq!(read(&mut reader, "b").unwrap().unwrap().secrets[0].0.as_str(), "two");
+        assert_eq!(read(&mut reader, "b").unwrap(), None, "file and realm are as they were");
+    }
+
+    #[test]
+    fn each_realm_has_its_rows_and_its_origins() {
+        let (_folder, connection, mut reader) = database(
+            "INSERT INTO turn_secret VALUES ('a', 'one'), ('b', 'two'), ('c', 'three');
+             INSERT INTO turn_origin_to_realm VALUES ('https://a.example', 'a'), ('https://b.example', 'b'), (NULL, 'b');",
+        );
+        let realms = ["c", "b", "none", "a"].map(str::to_owned);
+        let rows = reader.read(&realms).unwrap().unwrap();
+        let secrets: Vec<Vec<_>> =
+            rows.iter().map(|rows| rows.secrets.iter().map(|secret| secret.0.as_str()).collect()).collect();
+        assert_eq!(secrets, [vec!["three"], vec!["two"], vec![], vec!["one"]]);
+        assert_eq!(rows[1].origins, ["https://b.example"]);
+        assert_eq!(
+            (rows[1].skipped.count(SkipReason::OriginInvalid), &rows[3].origins[..]),
+            (1, &["https://a.example".into()][..])
+        );
+        assert_eq!(reader.read(&realms).unwrap(), None);
+        assert_eq!(reader.read(&realms[..1]).unwrap().unwrap().len(), 1, "other realms");
+        connection.execute("UPDATE turn_origin_to_realm SET realm = 'b'", []).unwrap();
+        assert_eq!(reader.read(&realms).unwrap().unwrap()[1].origins.len(), 2);
     }
 
     #[test]
@@ -228,11 +263,11 @@ mod tests {
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 65)
              INSERT INTO turn_secret SELECT 'r', i FROM n;",
         );
-        assert_eq!(reader.read("r").unwrap_err().kind, ErrorKind::TooManyRows);
+        assert_eq!(read(&mut reader, "r").unwrap_err().kind, ErrorKind::TooManyRows);
         connection.execute_batch("DELETE FROM turn_secret WHERE value = '1'").unwrap();
-        assert_eq!(reader.read("r").unwrap().unwrap().secrets.len(), 64);
+        assert_eq!(read(&mut reader, "r").unwrap().unwrap().secrets.len(), 64);
         connection.execute_batch("DROP TABLE denied_peer_ip").unwrap();
-        let error = reader.read("r").unwrap_err();
+        let error = read(&mut reader, "r").unwrap_err();
         assert!(error.kind == ErrorKind::Schema && error.cause.contains("denied_peer_ip"), "{error}");
     }
 }

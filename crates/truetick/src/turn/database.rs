@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use tt_os::secret_file;
 use turn_import::coturn::{PeerRules, peer_rules};
 use turn_server::{
-    AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, ExternalLimits, KeyedUsers, PeerRange, TurnConfig,
-    TurnSection,
+    AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, ExternalLimits, ExternalRealm, KeyedUsers,
+    PeerRange, TurnConfig, TurnSection,
 };
 use turn_users::{Database, Follower, RealmOptions, Rows, Source};
 use zeroize::Zeroizing;
@@ -40,11 +40,16 @@ pub(super) fn open(
     if let Some(password) = of_file.as_ref().or(password) {
         source.set_password(password.clone()).map_err(anyhow::Error::msg).with_context(key)?;
     }
-    let database = Database::open(&source, &turn.realm).with_context(key)?;
+    let database = Database::open(&source, realms(turn)).with_context(key)?;
     Ok(Some(Opened { database, logins: section.database_logins.unwrap_or_default(), name: key() }))
 }
 
-/// Returns the limits of the realm. Like coturn's `max-bps`, that of the database is for each direction.
+/// Returns the names of all realms, the default one first.
+pub(super) fn realms(turn: &TurnConfig) -> Vec<String> {
+    std::iter::once(&turn.realm).chain(turn.realms.iter().map(|realm| &realm.name)).cloned().collect()
+}
+
+/// Returns the limits of a realm. Like coturn's `max-bps`, that of the database is for each direction.
 fn limits(options: RealmOptions) -> ExternalLimits {
     let RealmOptions { max_bps, user_quota, total_quota } = options;
     let set = |option: Option<u64>| option.filter(|limit| *limit > 0);
@@ -63,7 +68,7 @@ impl Opened {
     /// The database cannot be read.
     pub(super) fn summary(&self) -> anyhow::Result<String> {
         let rows = self.database.rows().map_err(Clone::clone).with_context(|| self.name.clone())?;
-        let [users, secrets] = [rows.users.len(), rows.secrets.len()];
+        let (users, secrets) = counts(rows);
         Ok(format!("database: {}, {}", super::counted(users, "user"), super::counted(secrets, "secret")))
     }
 
@@ -73,9 +78,9 @@ impl Opened {
     /// The system starts no thread.
     pub(super) fn follow(self, sink: CredentialSink) -> io::Result<Follower> {
         let Self { database, logins, .. } = self;
-        database.follow(move |rows| match sink.replace(credentials(&rows, logins)) {
+        database.follow(move |realms, rows| match sink.replace(credentials(realms, &rows, logins)) {
             Ok(true) => {
-                let (users, secrets) = (rows.users.len(), rows.secrets.len());
+                let (users, secrets) = counts(&rows);
                 tracing::info!(users, secrets, "users, secrets, peers and limits of the database replaced");
                 true
             }
@@ -88,23 +93,56 @@ impl Opened {
     }
 }
 
-fn credentials(rows: &Rows, logins: DatabaseLogins) -> ExternalCredentials {
+/// Returns the numbers of users and secrets of all realms.
+fn counts(rows: &[Rows]) -> (usize, usize) {
+    (rows.iter().map(|rows| rows.users.len()).sum(), rows.iter().map(|rows| rows.secrets.len()).sum())
+}
+
+/// Returns what the default realm has, with its peers, and what each further one has.
+fn credentials(realms: &[String], rows: &[Rows], logins: DatabaseLogins) -> ExternalCredentials {
+    let mut all = realms.iter().zip(rows);
+    let Some((_, rows)) = all.next() else { return ExternalCredentials::default() };
     let PeerRules { allow, allow_own_host, deny, invalid } = peer_rules(&rows.allowed_peers, &rows.denied_peers);
     if invalid > 0 {
         tracing::warn!(rows = invalid, "rows of the database are no addresses or ranges ADDR-ADDR of peers");
     }
     let ranges = |texts: Vec<String>| texts.iter().filter_map(|text| text.parse().ok()).collect::<Vec<PeerRange>>();
-    let mut users = KeyedUsers::default();
-    for user in rows.users.iter().filter(|_| logins.has_users()) {
-        users.push(&user.name, &user.key);
-    }
-    let secrets = rows.secrets.iter().filter(|_| logins.has_secrets());
+    let further = all.map(|(name, rows)| ExternalRealm {
+        name: name.clone(),
+        users: users(rows, logins),
+        auth_secrets: secrets(rows, logins),
+        origins: rows.origins.iter().flat_map(|origin| spellings(origin)).collect(),
+        limits: limits(rows.options),
+    });
     ExternalCredentials {
-        users,
-        auth_secrets: secrets.map(|secret| AuthSecret(secret.0.clone())).collect(),
+        realms: further.collect(),
+        users: users(rows, logins),
+        auth_secrets: secrets(rows, logins),
         allow_peers: ranges(allow),
         allow_own_hosts: ranges(allow_own_host),
         deny_peers: ranges(deny),
         limits: limits(rows.options),
     }
+}
+
+/// Returns an origin as written, and without the port that is the default of its scheme: `turnadmin` adds that port, and
+/// browsers send none (RFC 6454 section 6.2).
+fn spellings(origin: &str) -> Vec<String> {
+    let defaults = [("https://", ":443"), ("http://", ":80")];
+    let short = defaults.iter().filter(|(scheme, _)| origin.starts_with(scheme));
+    let short = short.filter_map(|(_, port)| origin.strip_suffix(port));
+    std::iter::once(origin).chain(short).map(str::to_owned).collect()
+}
+
+fn users(rows: &Rows, logins: DatabaseLogins) -> KeyedUsers {
+    let mut users = KeyedUsers::default();
+    for user in rows.users.iter().filter(|_| logins.has_users()) {
+        users.push(&user.name, &user.key);
+    }
+    users
+}
+
+fn secrets(rows: &Rows, logins: DatabaseLogins) -> Vec<AuthSecret> {
+    let secrets = rows.secrets.iter().filter(|_| logins.has_secrets());
+    secrets.map(|secret| AuthSecret(secret.0.clone())).collect()
 }

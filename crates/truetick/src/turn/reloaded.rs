@@ -34,10 +34,19 @@ const KEYS: &[&str] = &[
     "external_ip",
     "relay_ports",
     "relay_low_ports",
+    "allocations_max",
+    "dscp_allow",
+    "busy_poll_us",
+    "workers",
+    "listen",
+    "listen_tcp",
+    "listen_tls",
+    "no_tcp",
+    "cert",
+    "key",
+    "tls_version_min",
+    "tls_ciphers",
 ];
-
-/// Keys that a reload applies while there is a certificate, before and after.
-const KEYS_OF_CERTIFICATES: &[&str] = &["cert", "key", "tls_version_min", "tls_ciphers"];
 
 /// Rejects a change from the configuration of the start that needs a restart. `is_reloaded` names keys outside of `[turn]`
 /// that a reload applies.
@@ -51,10 +60,8 @@ pub(crate) fn check(
     is_reloaded: impl Fn(&str) -> bool,
 ) -> anyhow::Result<()> {
     ensure!(turn.realm == realm, "a restart is needed for turn.realm: the keys of users depend on it");
-    let has_certificates = !started.turn.cert.is_empty() && !next.turn.cert.is_empty();
     reload::refuse_restart_keys(started, next, |key| match key.strip_prefix("turn.") {
         Some(key) if key.starts_with("quotas.") => key != "quotas.ipv6_prefix_bits",
-        Some(key) if KEYS_OF_CERTIFICATES.contains(&key) => has_certificates,
         Some(key) => KEYS.contains(&key),
         None => is_reloaded(key),
     })

@@ -8,7 +8,7 @@ use tt_os::shutdown::Signal;
 use turn_server::Running;
 use turn_users::Follower;
 
-use super::{Args, Origin, reloaded};
+use super::{Args, Origin, database, reloaded};
 use crate::config::Config;
 use crate::logs;
 use crate::reload::{self, Event};
@@ -96,12 +96,12 @@ impl SignalLoop<'_> {
         let turn = loaded.turn(&self.args.over(&loaded.config.turn))?;
         let reloader = self.running.reloader();
         reloaded::check(self.started, &loaded.config, (&turn, reloader.realm()), |_| false)?;
-        let drain_timeout = turn.drain_timeout;
+        let (drain_timeout, realms) = (turn.drain_timeout, database::realms(&turn));
         reloader.reload(turn, || Ok(()))?;
         logs::follow(&loaded.config.log);
         self.drain_timeout = drain_timeout;
         if let Some(database) = self.database {
-            database.read_now();
+            database.read_realms(realms);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A hundred reloads, each of one thing, under a thousand calls: nothing is lost, and no worker pauses.
+//! More than a hundred reloads, each of one thing, under a thousand calls: nothing is lost, and no worker pauses.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,7 +26,7 @@ auth_secret_file = [\"{folder}/secrets\"]
 quotas.user_allocations_per_second = 0";
 
 /// Keys that a reload replaces, as they are first and then. Each change is one reload, and so is its way back.
-const CHANGES: [(&str, &str); 8] = [
+const CHANGES: [(&str, &str); 13] = [
     ("workers = 2\n", "workers = 2\nsoftware = \"Relay 19\"\n"),
     ("workers = 2\n", "workers = 2\nlifetime_s = 700\n"),
     ("workers = 2\n", "workers = 2\ndeny_peer = [\"198.51.100.0/24\"]\n"),
@@ -34,6 +34,11 @@ const CHANGES: [(&str, &str); 8] = [
     ("relay_ports = \"20000-22999\"", "relay_ports = \"24000-26999\""),
     ("relay_ip = [\"127.0.0.1\"]", "relay_ip = [\"127.0.0.1\", \"127.0.0.3\"]"),
     ("[http]", "[[turn.realms]]\nname = \"b.example\"\norigins = [\"https://b.example\"]\n[http]"),
+    ("workers = 2\n", "workers = 3\n"),
+    ("workers = 2\n", "workers = 2\nallocations_max = 20000\n"),
+    ("workers = 2\n", "workers = 2\ndscp_allow = \"none\"\n"),
+    ("workers = 2\n", "workers = 2\nno_tcp = true\n"),
+    ("listen = [\"127.0.0.1:0\"]", "listen = [\"127.0.0.1:0\", \"127.0.0.5:0\"]"),
     ("[http]", "[log]\nlevel = \"warn\"\n[http]"),
 ];
 
@@ -197,7 +202,7 @@ fn a_hundred_reloads_under_a_thousand_calls_lose_nothing() {
     assert!(drops["kernel_lost"] == 0 && drops["dropped"] == 0, "{drops}");
     let live = server.ask("GET", "/api/v1/turn/allocations", None).json()["allocations"]["live"].clone();
     assert_eq!(live, CALLS, "no allocation is lost");
-    assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), 100);
+    assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), 150);
     judge(&rounds);
 }
 

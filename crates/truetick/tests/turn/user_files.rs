@@ -25,7 +25,8 @@ fn users(generation: u32) -> String {
 
 /// How long a thread had a CPU, and how long it waited for one (proc_pid_schedstat(5), fields 1 and 2).
 fn cpu_and_waited(task: &str) -> [Duration; 2] {
-    let stat = std::fs::read_to_string(format!("{task}/schedstat")).unwrap();
+    // A worker that retires takes its numbers with it.
+    let Ok(stat) = std::fs::read_to_string(format!("{task}/schedstat")) else { return [Duration::ZERO; 2] };
     let mut fields = stat.split(' ').map(|field| Duration::from_nanos(field.parse().unwrap_or_default()));
     [fields.next().unwrap(), fields.next().unwrap()]
 }
@@ -39,7 +40,7 @@ fn workers(server: &Operated) -> Vec<String> {
         name.trim_end().strip_prefix("turn-").is_some_and(|number| number.parse::<u32>().is_ok())
     };
     let workers: Vec<_> = tasks.filter(is_worker).collect();
-    assert_eq!(workers.len(), 2);
+    assert!(workers.len() >= 2, "{workers:?}");
     workers
 }
 
@@ -74,8 +75,9 @@ pub(crate) fn waits_until(server: &Operated, mut is_done: impl FnMut() -> bool) 
         socket.send(&Writer::new(wire::BINDING, 0, [7; 12]).0).unwrap();
         socket.recv(&mut bytes).unwrap();
         let (whole, after) = (sent.elapsed(), read());
-        let [computed, waited] =
-            [0, 1].map(|field| before.iter().zip(&after).map(|(from, to)| to[field] - from[field]).max().unwrap());
+        let [computed, waited] = [0, 1].map(|field| {
+            before.iter().zip(&after).map(|(from, to)| to[field].saturating_sub(from[field])).max().unwrap()
+        });
         waits.whole.push(whole);
         waits.of_server.push(whole.saturating_sub(waited + (cpu_and_waited(&own)[1] - own_before)));
         waits.computed.push(computed);

@@ -302,16 +302,17 @@ impl Connection {
     }
 
     /// Continues the TLS handshake with what has arrived. The caller need not be the thread that relays: a signature
-    /// takes up to milliseconds.
+    /// takes up to milliseconds. A handshake that has begun continues without an identity.
     ///
     /// # Errors
     /// [`StreamEnd`]: the connection is to be dropped. The alert has been sent.
     pub fn shake_hands(
         &mut self,
-        identity: &TlsIdentity,
+        identity: Option<&TlsIdentity>,
         scratch: &mut Scratch,
     ) -> Result<HandshakeProgress, StreamEnd> {
         if matches!(self.layer, Layer::Greeted) {
+            let identity = identity.ok_or(StreamEnd::Tls)?;
             self.layer = Layer::Tls(Box::new(identity.begin().map_err(|_| StreamEnd::Tls)?));
         }
         for _ in 0..READS {

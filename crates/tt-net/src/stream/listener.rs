@@ -30,29 +30,30 @@ impl StreamListener {
     /// # Errors
     /// `EADDRINUSE`, even if the other socket would share the port, and other errors of the kernel.
     pub fn listeners(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
-        let mut sockets: Vec<Self> = Vec::with_capacity(count);
-        let mut addr = addr;
-        for _ in 0..count {
-            let socket = Socket::new(Domain::for_address(addr), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-            if addr.is_ipv6() {
-                socket.set_only_v6(true)?;
-            }
-            // Connections of the run before may linger on the port; another listener is still an error.
-            socket.set_reuse_address(true)?;
-            let sharing = !sockets.is_empty();
-            if sharing {
-                socket.set_reuse_port(true)?;
-            }
+        // The first one is bound alone, so that a second server on this port is an error and not a rival.
+        let first = open(addr)?;
+        first.bind(&addr.into())?;
+        first.set_reuse_port(true)?;
+        let local = first.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        first.listen(BACKLOG)?;
+        let further = Self::further_listeners(local, count.saturating_sub(1))?;
+        Ok(std::iter::once(Self { socket: first, local }).chain(further).take(count).collect())
+    }
+
+    /// Opens `count` more sockets, on a port that this user listens on with [`StreamListener::listeners`]. On the same
+    /// address they share its connections.
+    ///
+    /// # Errors
+    /// `EADDRINUSE` if a holder of the port does not share it.
+    pub fn further_listeners(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        let join = |_| {
+            let socket = open(addr)?;
+            socket.set_reuse_port(true)?;
             socket.bind(&addr.into())?;
-            if !sharing {
-                // The first one is bound alone, so that a second server on this port is an error and not a rival.
-                socket.set_reuse_port(true)?;
-                addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-            }
             socket.listen(BACKLOG)?;
-            sockets.push(Self { socket, local: addr });
-        }
-        Ok(sockets)
+            Ok(Self { socket, local: addr })
+        };
+        (0..count).map(join).collect()
     }
 
     /// Takes a socket that another process has bound to `local` and listens on.
@@ -99,6 +100,16 @@ impl StreamListener {
             }
         }
     }
+}
+
+fn open(addr: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    if addr.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // Connections of the run before may linger on the port; another listener is still an error.
+    socket.set_reuse_address(true)?;
+    Ok(socket)
 }
 
 /// Whether accept(2) returned the error of a connection that failed while pending.

@@ -83,6 +83,14 @@ impl Server {
         self.allocations.find(&FlowKey::of(flow), now).is_some()
     }
 
+    /// Returns whether the flow has a live allocation at `now`, or one of another worker.
+    #[must_use]
+    pub fn knows_flow(&self, now: Nanos, flow: &FiveTuple) -> bool {
+        let key = FlowKey::of(flow);
+        self.allocations.find(&key, now).is_some()
+            || self.shared.flow_owner(&key).is_some_and(|owner| owner != self.worker)
+    }
+
     /// Returns the allocation of a flow, live or expired.
     fn flow_allocation(&self, now: Nanos, flow: &FiveTuple) -> Option<u32> {
         let key = FlowKey::of(flow);

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
+use zerocopy::FromZeros;
 
 /// Entries of one shard, which is at most half full on average.
 const SHARD_LEN: usize = 256;
@@ -38,25 +39,20 @@ pub(crate) struct Registry {
     shards: Box<[Shard]>,
 }
 
-#[derive(Debug)]
-#[repr(align(64))]
+/// All zeros at first: the memory of shards that are never used is not touched.
+#[derive(Debug, FromZeros)]
+#[repr(C)]
 struct Shard {
     /// Odd during a write.
     version: AtomicU64,
+    /// Keeps the version away from the entries of the shard before. An alignment would have the allocator touch all memory.
+    apart: [u64; 7],
     /// Zero if the entry is free.
     keys: [AtomicU64; SHARD_LEN],
     numbers: [AtomicU64; SHARD_LEN],
 }
 
 impl Shard {
-    fn new() -> Self {
-        Self {
-            version: AtomicU64::new(0),
-            keys: [const { AtomicU64::new(0) }; SHARD_LEN],
-            numbers: [const { AtomicU64::new(0) }; SHARD_LEN],
-        }
-    }
-
     /// Returns the entry of `key`, or the free one for it; `None` if there is neither.
     #[inline]
     fn find(&self, key: u64) -> Option<(usize, bool)> {
@@ -114,7 +110,9 @@ impl Registry {
     /// Creates a registry for about `entries` keys.
     pub(crate) fn new(entries: u32) -> Self {
         let shards = (entries as usize * 2).div_ceil(SHARD_LEN).next_power_of_two();
-        Self { shards: (0..shards).map(|_| Shard::new()).collect() }
+        let zeroed = <[Shard]>::new_box_zeroed_with_elems(shards);
+        // Without memory the process ends here, as in any other allocation.
+        Self { shards: zeroed.unwrap_or_else(|_| (0..shards).map(|_| Shard::new_zeroed()).collect()) }
     }
 
     #[inline]

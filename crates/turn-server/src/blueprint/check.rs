@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use tt_turn::WorkerId;
 
 use crate::config::TurnConfig;
-use crate::listeners::Listeners;
+use crate::listeners::{self, Bound, Listening};
 use crate::passed::PassedSockets;
 use crate::records::Sink;
 use crate::streams::HandshakePool;
@@ -21,14 +21,13 @@ pub fn check(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<()> {
     if let Some(output) = &config.cdr {
         Sink::check(output).with_context(|| format!("turn: --cdr: cannot open {output}"))?;
     }
-    let listeners = Listeners::bind(config, passed)?;
-    let (listen, streams) = (listeners.udp_addrs(), listeners.stream_addrs(!config.certificates.is_empty()));
+    let Bound { listening, sockets } = listeners::bind(config, &Listening::default(), passed, config.workers)?;
     let (pool, _threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
-    let blueprint = Blueprint::new(config, (&listen, &streams), pool)?;
+    let blueprint = Blueprint::new(config, listening, pool)?;
     blueprint.bind_relays()?;
     for id in 0..u16::try_from(config.workers).unwrap_or(u16::MAX) {
         blueprint.relays(&mut blueprint.engine(WorkerId(id))?)?;
     }
-    drop(listeners);
+    drop(sockets);
     Ok(())
 }

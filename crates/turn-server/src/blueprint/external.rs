@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 
 use tt_turn::config::{RealmId, RemovedUsers};
 use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
-use tt_turn::shared::Quotas;
+use tt_turn::shared::{Quotas, RealmQuotas, Shared};
 
 use crate::commands::WorkerHandle;
-use crate::config::TurnConfig;
+use crate::config::{Realm, TurnConfig};
 use crate::credentials::{ExternalCredentials, ExternalUsers, KeyedUsers};
 use crate::section::PeerRange;
 
@@ -25,6 +25,7 @@ pub(super) struct Origins {
     own_secrets: usize,
     own_peers: Peers,
     own_quotas: Quotas,
+    own_realms: Vec<OwnRealm>,
     external: ExternalCredentials,
     digests: [u64; USER_PARTS],
     hasher: RandomState,
@@ -35,6 +36,29 @@ struct Peers {
     allow: Vec<PeerRange>,
     allow_own_hosts: Vec<PeerRange>,
     deny: Vec<PeerRange>,
+}
+
+/// What the configuration has of a realm after the default one.
+#[derive(Debug)]
+struct OwnRealm {
+    name: String,
+    users: KeyedUsers,
+    /// The number of secrets, which come first.
+    secrets: usize,
+    origins: Vec<String>,
+    quotas: RealmQuotas,
+}
+
+impl OwnRealm {
+    fn new(realm: &Realm) -> Self {
+        Self {
+            name: realm.name.clone(),
+            users: KeyedUsers::of(&realm.users, &realm.name),
+            secrets: realm.auth_secrets.len(),
+            origins: realm.origins.clone(),
+            quotas: realm.quotas,
+        }
+    }
 }
 
 impl Origins {
@@ -53,6 +77,10 @@ impl Origins {
                 deny: config.deny_peers.clone(),
             },
             own_quotas: config.quotas,
+            own_realms: match config.external_users {
+                ExternalUsers::None => Vec::new(),
+                ExternalUsers::Provided => config.realms.iter().map(OwnRealm::new).collect(),
+            },
             external: ExternalCredentials::default(),
             digests: [0; USER_PARTS],
             hasher: RandomState::new(),
@@ -61,8 +89,8 @@ impl Origins {
 
     /// Takes what `other` has of the configuration.
     pub(super) fn take_own(&mut self, other: Self) {
-        let Self { own_users, own_secrets, own_peers, own_quotas, .. } = other;
-        (self.own_users, self.own_secrets) = (own_users, own_secrets);
+        let Self { own_users, own_secrets, own_peers, own_quotas, own_realms, .. } = other;
+        (self.own_users, self.own_secrets, self.own_realms) = (own_users, own_secrets, own_realms);
         (self.own_peers, self.own_quotas) = (own_peers, own_quotas);
     }
 
@@ -73,11 +101,47 @@ impl Origins {
         config.allow_own_hosts.extend(&self.external.allow_own_hosts);
         config.deny_peers.extend(&self.external.deny_peers);
         self.external.limits.set(&mut config.quotas);
+        self.add_external_realms(config);
+    }
+
+    /// Does the same for the realms after the default one. An origin that the configuration gives to a realm stays there.
+    fn add_external_realms(&self, config: &mut TurnConfig) {
+        let taken: Vec<String> = config.realms.iter().flat_map(|realm| realm.origins.iter().cloned()).collect();
+        let is_free = |origin: &&String| !taken.iter().any(|taken| taken.eq_ignore_ascii_case(origin));
+        for realm in &mut config.realms {
+            let Some(external) = self.external.realm(&realm.name) else { continue };
+            realm.auth_secrets.extend(external.auth_secrets.iter().cloned());
+            realm.origins.extend(external.origins.iter().filter(is_free).cloned());
+            external.limits.set_of_realm(&mut realm.quotas);
+        }
     }
 
     /// Returns the name and the key of each user from outside.
     pub(super) fn external_users(&self) -> impl Iterator<Item = (&[u8], UserSecret<'_>)> + Clone {
         self.external.users.iter()
+    }
+
+    /// Returns the same of the realm of this name.
+    pub(super) fn external_users_of<'a>(
+        &'a self,
+        realm: &str,
+    ) -> impl Iterator<Item = (&'a [u8], UserSecret<'a>)> + Clone + use<'a> {
+        self.external.realm(realm).into_iter().flat_map(|realm| realm.users.iter())
+    }
+
+    /// Makes all parts of the users of all realms after the default one.
+    fn parts_of_realms<'a>(
+        &'a self,
+        realms: &'a [Realm],
+        seeds: (&'a Shared, &'a [u8; 32]),
+    ) -> impl Iterator<Item = UserPart> + 'a {
+        realms.iter().enumerate().flat_map(move |(index, realm)| {
+            let own = self.own_realms.iter().find(|own| own.name == realm.name);
+            let own = own.into_iter().flat_map(|own| own.users.iter());
+            let all = own.chain(self.external_users_of(&realm.name));
+            let named = (RealmId::further(index), realm.name.as_str());
+            (0..USER_PARTS).map(move |number| UserPart::of_realm(named, number, all.clone(), seeds))
+        })
     }
 }
 
@@ -99,11 +163,8 @@ impl Blueprint {
         let digests = external.users.digests(&origins.hasher);
         let changed = (0..USER_PARTS).filter(|number| digests[*number] != origins.digests[*number]);
         let changed: Vec<usize> = changed.collect();
-        let users_only = |credentials: &ExternalCredentials| ExternalCredentials {
-            users: KeyedUsers::default(),
-            ..credentials.clone()
-        };
-        let others_differ = users_only(&external) != users_only(&origins.external);
+        let others_differ = !external.differ_in_users_only(&origins.external);
+        let realms_differ = external.realms != origins.external.realms;
         if changed.is_empty() && !others_differ {
             return Ok(false);
         }
@@ -113,7 +174,7 @@ impl Blueprint {
         let is_whole = others_differ || ends_allocations;
         let before = std::mem::replace(&mut origins.external, external);
         let next = origins.next(&in_force);
-        let prepared = match is_whole.then(|| self.prepare(next, handles)).transpose() {
+        let prepared = match is_whole.then(|| self.prepare(next, handles.len())).transpose() {
             Ok(prepared) => prepared,
             Err(error) => {
                 origins.external = before;
@@ -126,6 +187,8 @@ impl Blueprint {
             let all = origins.own_users.iter().chain(origins.external_users());
             UserPart::new(number, all, &realm, (&self.shared, &decoy_seed))
         });
+        let realms = if realms_differ { &in_force.config.realms[..] } else { &[] };
+        let parts = parts.chain(origins.parts_of_realms(realms, (&self.shared, &decoy_seed)));
         match prepared {
             Some(prepared) => self.replace(prepared, parts, handles),
             None => self.replace_users(parts, handles),
@@ -150,8 +213,19 @@ impl Origins {
             quotas: self.own_quotas,
             ..TurnConfig::clone(&in_force.config)
         };
+        for (index, realm) in config.realms.iter_mut().enumerate() {
+            // One that the configuration has no more has nothing from outside either.
+            let Some(own) = self.own_realms.iter().find(|own| own.name == realm.name) else { continue };
+            realm.origins.clone_from(&own.origins);
+            realm.quotas = own.quotas;
+            secrets.truncate_auth_secrets(RealmId::further(index), own.secrets);
+            for secret in self.external.realm(&realm.name).into_iter().flat_map(|realm| &realm.auth_secrets) {
+                secrets.add_auth_secret_of(RealmId::further(index), secret.0.as_bytes());
+            }
+        }
         self.add_external(&mut config);
         config.auth_secrets.clear();
+        config.realms.iter_mut().for_each(|realm| realm.auth_secrets.clear());
         InForce { config: Arc::new(config), secrets }
     }
 }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tt_net::{Poller, Waker};
 use tt_os::addresses::{AddressWatch, own_addresses};
 
-use crate::commands::{WorkerCommand, WorkerHandle};
+use crate::commands::{WorkerCommand, WorkerHandle, Workers};
 
 use super::Blueprint;
 
@@ -28,7 +28,7 @@ pub(super) fn read() -> anyhow::Result<Ranges> {
 pub(crate) fn follow(
     blueprint: &Arc<Blueprint>,
     watch: AddressWatch,
-    workers: Arc<[WorkerHandle]>,
+    workers: Workers,
 ) -> anyhow::Result<(JoinHandle<()>, Waker)> {
     let mut poller = Poller::new(1).context("turn: cannot poll the addresses of this machine")?;
     poller.add_stream(&watch, 0).context("turn: cannot poll the addresses of this machine")?;
@@ -36,7 +36,8 @@ pub(crate) fn follow(
     let run = move || {
         while !blueprint.stop.load(Ordering::Relaxed) {
             let followed = poller.wait(None).map(drop).and_then(|()| watch.take()).map_err(anyhow::Error::from);
-            let followed = followed.and_then(|changed| if changed { blueprint.follow_host(&workers) } else { Ok(()) });
+            let followed =
+                followed.and_then(|changed| if changed { blueprint.follow_host(&workers.all()) } else { Ok(()) });
             if let Err(error) = followed {
                 tracing::error!(
                     error = format!("{error:#}"),

@@ -1,7 +1,5 @@
 //! Users of the realms after the default one.
 
-use std::net::SocketAddr;
-
 use anyhow::ensure;
 use tt_turn::config::{REALMS_MAX, RealmConfig, RealmId};
 use tt_turn::credential::{USER_PARTS, UserPart};
@@ -9,9 +7,10 @@ use tt_turn::shared::Shared;
 
 use crate::config::{Realm, TurnConfig};
 use crate::credentials::Users;
-use crate::listeners::StreamAddr;
+use crate::listeners::Listening;
 
 use super::Blueprint;
+use super::external::Origins;
 
 /// The users of each realm after the default one, by its index, and its name.
 pub(super) struct RealmUsers(Vec<(String, Users)>);
@@ -23,39 +22,26 @@ impl RealmUsers {
         Self(config.realms.iter_mut().map(of).collect())
     }
 
-    /// Makes all parts of all realms.
-    pub(super) fn parts(&self, seeds: (&Shared, &[u8; 32])) -> impl Iterator<Item = UserPart> {
+    /// Makes all parts of all realms, with the users from outside.
+    pub(super) fn parts<'a>(
+        &'a self,
+        origins: Option<&'a Origins>,
+        seeds: (&'a Shared, &'a [u8; 32]),
+    ) -> impl Iterator<Item = UserPart> + 'a {
         self.0.iter().enumerate().flat_map(move |(index, (name, users))| {
             let realm = (RealmId::further(index), name.as_str());
-            (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, users.iter(), seeds))
+            let external = origins.into_iter().flat_map(move |origins| origins.external_users_of(name));
+            let all = users.iter().chain(external);
+            (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, all.clone(), seeds))
         })
     }
 }
 
-/// Returns the addresses of all listeners as configured and as bound.
-pub(super) fn bound_addrs(
-    config: &TurnConfig,
-    udp: &[SocketAddr],
-    streams: &[StreamAddr],
-) -> Vec<(SocketAddr, SocketAddr)> {
-    let on_udp_ports = if config.tcp_on_udp_ports { &config.listen[..] } else { &[] };
-    let configured_streams = on_udp_ports.iter().chain(&config.listen_tcp).chain(&config.listen_tls);
-    config
-        .listen
-        .iter()
-        .copied()
-        .zip(udp.iter().copied())
-        .chain(configured_streams.copied().zip(streams.iter().map(|stream| stream.addr)))
-        .collect()
-}
-
 impl Blueprint {
     /// Returns the realms for engines, with the addresses that the listeners have been bound to.
-    pub(super) fn engine_realms(&self, config: &TurnConfig) -> Vec<RealmConfig> {
+    pub(super) fn engine_realms(config: &TurnConfig, listening: &Listening) -> Vec<RealmConfig> {
         let of = |realm: &Realm| {
-            let own = self.bound.iter().filter(|(configured, _)| realm.listen.contains(configured));
-            let mut listeners: Vec<_> = own.map(|(_, bound)| *bound).collect();
-            listeners.dedup();
+            let listeners = listening.bound(&realm.listen);
             RealmConfig { name: realm.name.clone(), origins: realm.origins.clone(), listeners }
         };
         config.realms.iter().map(of).collect()

@@ -1,12 +1,12 @@
 //! Changes while the server runs: new users, secrets, peer rules and limits, and a new engine after a panic.
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use tt_net::stream::TlsIdentity;
 use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart};
@@ -15,16 +15,19 @@ use tt_turn::relay::OWN_IPS_MAX;
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
-use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
-use crate::config::TurnConfig;
+use crate::commands::{EngineReload, LoopSettings, Retired, WorkerCommand, WorkerHandle};
+use crate::config::{TurnConfig, WORKERS_MAX};
 use crate::credentials::Users;
+use crate::listener_id::{ListenerId, Share};
+use crate::listeners::{self, Bound, ListenerChange, Listening, Sockets};
+use crate::passed::PassedSockets;
 use crate::relay_pool::RelayPlan;
-use crate::streams::{Certificates, read_certificates};
+use crate::streams::read_certificates;
 use crate::worker::Parts;
 
 use super::external::Origins;
 use super::realms::RealmUsers;
-use super::{Blueprint, engine_config, host, pools, random, sockets_max};
+use super::{ALLOCATIONS_GROWTH, Blueprint, engine_config, host, pools, random, sockets_max};
 
 /// How long a reload waits for the workers to replace the users.
 const RETIRED_WITHIN: Duration = Duration::from_secs(2);
@@ -44,6 +47,8 @@ pub(super) struct Prepared<'a> {
     /// One for each worker.
     seeds: Vec<[u8; 32]>,
     known: MutexGuard<'a, host::Ranges>,
+    /// What is listened on before.
+    listening: Arc<Listening>,
 }
 
 impl InForce {
@@ -84,7 +89,7 @@ impl InForce {
             let part = UserPart::new(number, users.iter(), &in_force.config.realm, (shared, &decoy_seed));
             in_force.secrets.replace_users(&part);
         }
-        for part in further.parts((shared, &decoy_seed)) {
+        for part in further.parts(None, (shared, &decoy_seed)) {
             in_force.secrets.replace_users(&part);
         }
         Ok(in_force)
@@ -99,14 +104,14 @@ impl InForce {
 impl Blueprint {
     /// Returns the peer rules of `config` for a host with these ranges of addresses.
     pub(super) fn policy(&self, config: &TurnConfig, host: &[(IpAddr, IpAddr)]) -> PeerPolicy {
-        config.peer_policy(&self.listen, host)
+        config.peer_policy(&self.listening.load().udp_addrs(), host)
     }
 
     /// Creates an engine with the current users, secrets and peer rules.
     pub(crate) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
         let in_force = self.in_force.load();
         let mut engine = engine_config(&in_force.config);
-        engine.realms = self.engine_realms(&in_force.config);
+        engine.realms = Self::engine_realms(&in_force.config, &self.listening.load());
         engine.peer_policy = self.policy(&in_force.config, &host::read()?);
         // The kernel spreads clients unevenly, so every worker has room for all allocations, for what each is
         // guaranteed, and for everything in the pools.
@@ -129,17 +134,22 @@ impl Blueprint {
     ///
     /// The users are replaced in parts, so that the old and the new ones are not in memory together.
     ///
-    /// `before` runs when nothing of it can fail any more: if it fails, nothing is applied.
+    /// `before` runs when nothing of it can fail any more, and returns the workers: if it fails, nothing is applied.
     ///
     /// # Errors
     /// A certificate cannot be used, a system call failed, or `before` did; the old ones stay in force.
     pub(crate) fn reload(
         &self,
         mut config: TurnConfig,
-        handles: &[WorkerHandle],
-        before: impl FnOnce() -> anyhow::Result<()>,
+        before: impl FnOnce() -> anyhow::Result<Arc<Vec<WorkerHandle>>>,
     ) -> anyhow::Result<()> {
-        let certificates = self.next_certificates(&config)?;
+        ensure!(
+            config.allocations_max <= self.allocations_most,
+            "a restart is needed for turn.allocations_max above {}, {ALLOCATIONS_GROWTH} times that of the start",
+            self.allocations_most
+        );
+        let workers = config.workers;
+        let identity = read_certificates(&config.certificates, &config.tls).context("turn")?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         config.external_users = origins.external_users;
         self.order_realms(&mut config)?;
@@ -148,13 +158,15 @@ impl Blueprint {
         let users = std::mem::take(&mut config.users);
         let further = RealmUsers::take(&mut config);
         let (next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
-        let prepared = self.prepare(next, handles)?;
+        let prepared = self.prepare(next, WORKERS_MAX)?;
         let plan = self.next_plan(&prepared.next.config)?;
-        before()?;
+        let Bound { mut listening, sockets } =
+            listeners::bind(&prepared.next.config, &self.listening.load(), PassedSockets::default(), workers)?;
+        let handles = &before()?[..];
         self.relay_pool.replace_plan(plan);
-        if let Some((certificates, identity)) = certificates {
-            certificates.replace(identity);
-        }
+        self.stream_plan.certificates.replace(identity);
+        let removed = listening.replace(&self.listening.load());
+        self.listening.store(Arc::new(listening));
         origins.take_own(own);
         let (origins, shared) = (&*origins, &self.shared);
         let realm = prepared.next.config.realm.clone();
@@ -162,20 +174,34 @@ impl Blueprint {
             let all = users.iter().chain(origins.external_users());
             UserPart::new(number, all, &realm, (shared, &decoy_seed))
         };
-        let parts = (0..USER_PARTS).map(part).chain(further.parts((shared, &decoy_seed)));
+        let parts = (0..USER_PARTS).map(part).chain(further.parts(Some(origins), (shared, &decoy_seed)));
         self.replace(prepared, parts, handles);
+        // With rules and realms that know them.
+        self.replace_listeners((sockets, workers), &removed, handles);
         Ok(())
     }
 
-    /// Reads the certificates of `config`, if this server has some.
-    fn next_certificates(&self, config: &TurnConfig) -> anyhow::Result<Option<(&Certificates, Arc<TlsIdentity>)>> {
-        let certificates = self.stream_plan.certificates.as_deref();
-        ensure!(
-            certificates.is_some() != config.certificates.is_empty(),
-            "turn: the first certificate and none at all need a restart"
-        );
-        let Some(certificates) = certificates else { return Ok(None) };
-        Ok(Some((certificates, read_certificates(&config.certificates, &config.tls).context("turn")?)))
+    /// Gives the workers the sockets of new listeners, and lets them close those that are gone.
+    fn replace_listeners(
+        &self,
+        (sockets, workers): (Vec<(ListenerId, Sockets)>, usize),
+        removed: &[(ListenerId, Arc<AtomicUsize>)],
+        handles: &[WorkerHandle],
+    ) {
+        if sockets.is_empty() && removed.is_empty() {
+            return;
+        }
+        if let Some(path) = self.kernel_path() {
+            path.listen_on(&self.listening.load().udp_addrs());
+        }
+        let shares = |_| removed.iter().map(|(id, workers)| (*id, Share::new(workers))).collect();
+        // All are counted before the first is given back.
+        let removed: Vec<Vec<_>> = handles.iter().map(shares).collect();
+        let mut added = listeners::share_out(sockets, workers).into_iter();
+        for (handle, removed) in handles.iter().zip(removed) {
+            let change = ListenerChange { removed, ..added.next().unwrap_or_default() };
+            handle.send(WorkerCommand::Listeners(change));
+        }
     }
 
     /// Returns the addresses and ports of relay sockets of `config`, on each of which one can be bound.
@@ -192,11 +218,11 @@ impl Blueprint {
     }
 
     /// Does everything that can fail before users, secrets and peer rules are replaced.
-    pub(super) fn prepare(&self, next: InForce, handles: &[WorkerHandle]) -> anyhow::Result<Prepared<'_>> {
-        let seeds = handles.iter().map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
+    pub(super) fn prepare(&self, next: InForce, workers: usize) -> anyhow::Result<Prepared<'_>> {
+        let seeds = (0..workers).map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         *known = host::read()?;
-        Ok(Prepared { next, seeds, known })
+        Ok(Prepared { next, seeds, known, listening: self.listening.load_full() })
     }
 
     /// Replaces the users of `parts`, and everything else by that of `prepared`.
@@ -206,8 +232,8 @@ impl Blueprint {
         parts: impl Iterator<Item = UserPart>,
         handles: &[WorkerHandle],
     ) {
-        let Prepared { mut next, seeds, known } = prepared;
-        self.replace_surroundings(&next.config, handles);
+        let Prepared { mut next, seeds, known, listening } = prepared;
+        self.replace_surroundings(&next.config, &listening, handles);
         self.replace_users(parts, handles);
         next.secrets.share_users(&self.in_force.load().secrets);
         let deadline = Instant::now() + RETIRED_WITHIN;
@@ -224,17 +250,29 @@ impl Blueprint {
             )
         });
         drop((known, before));
+        self.replace_settings(&next.config, handles);
         heap::trim();
     }
 
+    /// Replaces how the loops of the workers wait and send.
+    fn replace_settings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
+        if let Some(path) = self.kernel_path() {
+            path.set_dscp(next.dscp_allow);
+        }
+        for handle in handles {
+            handle.send(WorkerCommand::Settings(LoopSettings::of(next)));
+        }
+    }
+
     /// Replaces quotas, realms and the addresses of relays: users of a new realm have somewhere to be then.
-    fn replace_surroundings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
+    fn replace_surroundings(&self, next: &TurnConfig, before: &Listening, handles: &[WorkerHandle]) {
         let InForce { config, secrets } = InForce::clone(&self.in_force.load());
         let quotas_differ = config.quotas != next.quotas || config.realm_quotas() != next.realm_quotas();
         let relays_differ = (&config.relay_ips, config.relay_ports) != (&next.relay_ips, next.relay_ports);
-        let realms = self.engine_realms(next);
-        let realms_differ = realms != self.engine_realms(&config);
-        if !quotas_differ && !realms_differ && !relays_differ {
+        let realms = Self::engine_realms(next, &self.listening.load());
+        let realms_differ = realms != Self::engine_realms(&config, before);
+        let pools_differ = config.allocations_max != next.allocations_max;
+        if !quotas_differ && !realms_differ && !relays_differ && !pools_differ {
             return;
         }
         let plan = RelayPlan::clone(&self.relay_pool.plan());
@@ -293,6 +331,7 @@ fn send_and_free(
     for (number, handle) in handles.iter().enumerate() {
         handle.send(command(number, retire.clone()));
     }
+    drop(retire);
     let next = |_| retired.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
     let all: Vec<_> = handles.iter().map_while(next).collect();
     drop(all);

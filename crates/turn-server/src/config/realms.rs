@@ -9,7 +9,7 @@ use tt_turn::config::{REALMS_MAX, RealmId};
 use tt_turn::shared::RealmQuotas;
 
 use super::{REALM_CHARACTERS_MAX, TurnConfig};
-use crate::credentials::{AuthSecret, User, Users, auth_secrets_in, opaque_string, read_users};
+use crate::credentials::{AuthSecret, ExternalUsers, User, Users, auth_secrets_in, opaque_string, read_users};
 use crate::section::{KeySources, RealmSection, TurnSection};
 
 /// A realm in addition to the default one.
@@ -54,7 +54,7 @@ impl Realm {
     fn check(&self, config: &TurnConfig) -> anyhow::Result<()> {
         check_name(&self.name).context("name")?;
         ensure!(
-            !self.listen.is_empty() || !self.origins.is_empty(),
+            !self.listen.is_empty() || !self.origins.is_empty() || config.external_users == ExternalUsers::Provided,
             "it needs `listen` or `origins`: no request selects it"
         );
         let listeners = || config.listen.iter().chain(&config.listen_tcp).chain(&config.listen_tls);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash as _, Hasher as _, RandomState};
 
 use tt_turn::credential::{USER_PARTS, UserSecret, md5_key, user_part_of};
-use tt_turn::shared::Quotas;
+use tt_turn::shared::{Quotas, RealmQuotas};
 use zeroize::{Zeroize as _, ZeroizeOnDrop, Zeroizing};
 
 use super::{AuthSecret, Users};
@@ -34,9 +34,44 @@ pub struct ExternalCredentials {
     pub deny_peers: Vec<PeerRange>,
     /// Limits in place of those of the configuration.
     pub limits: ExternalLimits,
+    /// What further realms have.
+    pub realms: Vec<ExternalRealm>,
 }
 
-/// Limits of the default realm in place of those of the configuration.
+/// Users, secrets and origins of a realm of the configuration after the default one, in addition to its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExternalRealm {
+    /// The name of the realm. One that the configuration does not have does not count.
+    pub name: String,
+    /// Users. One whose name the configuration has does not count.
+    pub users: KeyedUsers,
+    /// Secrets of time-limited credentials; each of them is valid.
+    pub auth_secrets: Vec<AuthSecret>,
+    /// Values of ORIGIN that select it. One that the configuration gives to a realm does not count.
+    pub origins: Vec<String>,
+    /// Limits in place of those of the configuration.
+    pub limits: ExternalLimits,
+}
+
+impl ExternalCredentials {
+    /// Returns whether all but the users of the default realm is the same.
+    pub(crate) fn differ_in_users_only(&self, other: &Self) -> bool {
+        let Self { users: _, auth_secrets, allow_peers, allow_own_hosts, deny_peers, limits, realms } = self;
+        auth_secrets == &other.auth_secrets
+            && allow_peers == &other.allow_peers
+            && allow_own_hosts == &other.allow_own_hosts
+            && deny_peers == &other.deny_peers
+            && limits == &other.limits
+            && realms == &other.realms
+    }
+
+    /// Returns what the realm of this name has.
+    pub(crate) fn realm(&self, name: &str) -> Option<&ExternalRealm> {
+        self.realms.iter().find(|realm| realm.name == name)
+    }
+}
+
+/// Limits of a realm in place of those of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExternalLimits {
     /// Live allocations and reserved ports of one user.
@@ -53,6 +88,15 @@ impl ExternalLimits {
         let Self { allocations_per_user, allocations_total, bytes_per_second_per_allocation } = self;
         quotas.allocations_per_user = allocations_per_user.unwrap_or(quotas.allocations_per_user);
         quotas.allocations_total = allocations_total.unwrap_or(quotas.allocations_total);
+        quotas.bytes_per_second_per_allocation =
+            bytes_per_second_per_allocation.unwrap_or(quotas.bytes_per_second_per_allocation);
+    }
+
+    /// Puts the limits into those of a realm after the default one.
+    pub(crate) fn set_of_realm(self, quotas: &mut RealmQuotas) {
+        let Self { allocations_per_user, allocations_total, bytes_per_second_per_allocation } = self;
+        quotas.allocations_per_user = allocations_per_user.unwrap_or(quotas.allocations_per_user);
+        quotas.allocations = allocations_total.unwrap_or(quotas.allocations);
         quotas.bytes_per_second_per_allocation =
             bytes_per_second_per_allocation.unwrap_or(quotas.bytes_per_second_per_allocation);
     }

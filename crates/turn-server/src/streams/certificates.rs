@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwapOption, Guard};
 use tt_net::stream::{TlsCertificate, TlsIdentity, TlsRules};
 use tt_os::{regular_file, secret_file};
 
@@ -17,38 +17,38 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// The certificates for new handshakes. A connection keeps the one that it started with.
-#[derive(Debug)]
+/// The certificates for new handshakes, if any. A connection keeps the one that it started with.
+#[derive(Debug, Default)]
 pub(crate) struct Certificates {
-    identity: ArcSwap<TlsIdentity>,
+    identity: ArcSwapOption<TlsIdentity>,
 }
 
 impl Certificates {
-    /// Reads `files`.
-    ///
-    /// # Errors
-    /// A file that cannot be read or used; the error names it.
-    pub(crate) fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<Self> {
-        Ok(Self { identity: ArcSwap::new(read(files, rules)?) })
-    }
-
-    /// Uses certificates that were [read](read) for new handshakes.
-    pub(crate) fn replace(&self, identity: Arc<TlsIdentity>) {
+    /// Uses certificates that were [read](read) for new handshakes; without any, there are no new ones.
+    pub(crate) fn replace(&self, identity: Option<Arc<TlsIdentity>>) {
         self.identity.store(identity);
     }
 
-    pub(super) fn current(&self) -> Guard<Arc<TlsIdentity>> {
+    /// Returns whether there are certificates.
+    pub(super) fn has_any(&self) -> bool {
+        self.identity.load().is_some()
+    }
+
+    pub(super) fn current(&self) -> Guard<Option<Arc<TlsIdentity>>> {
         self.identity.load()
     }
 }
 
-/// Reads `files`, for connections by `rules`.
+/// Reads `files`, for connections by `rules`; `None` without files.
 ///
 /// # Errors
 /// A file that cannot be read or used; the error names it.
-pub(crate) fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<Arc<TlsIdentity>> {
+pub(crate) fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<Option<Arc<TlsIdentity>>> {
+    if files.is_empty() {
+        return Ok(None);
+    }
     let certificates = files.iter().map(read_pair).collect::<anyhow::Result<Vec<_>>>()?;
-    TlsIdentity::new(certificates, rules).map(Arc::new).context("--cert")
+    TlsIdentity::new(certificates, rules).map(|identity| Some(Arc::new(identity))).context("--cert")
 }
 
 fn read_pair(files: &CertificateFiles) -> anyhow::Result<TlsCertificate> {

@@ -272,7 +272,7 @@ impl HandshakeThread {
         }
         let Some(handshake) = self.slots[slot as usize].as_mut() else { return };
         let (connection, scratch) = (&mut handshake.begin.connection, &mut self.scratch);
-        let step = || connection.shake_hands(&certificates.current(), scratch);
+        let step = || connection.shake_hands(certificates.current().as_deref(), scratch);
         let result = match catch_unwind(AssertUnwindSafe(step)) {
             Ok(Ok(HandshakeProgress::Waiting)) => return,
             Ok(Ok(HandshakeProgress::More)) => return self.push_ready(slot),

@@ -3,15 +3,16 @@
 use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos, Transport};
-use tt_net::{Datagram, Outgoing, UdpSocket};
+use tt_net::{Datagram, Outgoing};
 use tt_turn::relay::PeerPath;
 use tt_turn::{Fragmentation, Output, WorkerId};
 
-use super::hand_off::{HandOff, Target, WorkerLinks};
 use super::{HEAD_LEN_MAX, Parts, Worker};
 use crate::counters::WorkerCounters;
+use crate::hand_off::{HandOff, Target, WorkerLinks};
 use crate::poll_key::{relay_key, relay_of, stream_of};
 use crate::streams::Sent;
+use crate::udp_listeners::UdpListeners;
 
 /// The longest padding of ChannelData on a stream.
 const ZEROS: [u8; 3] = [0; 3];
@@ -50,7 +51,7 @@ impl Worker {
         let Parts { listeners, relays, .. } = &self.parts;
         let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
             Some(_) => relays.socket_of(key),
-            None => listeners.get(key as usize),
+            None => listeners.get(key),
         });
         self.counts.sent += sent.datagrams;
         self.counts.sent_relayed += sent.quoting;
@@ -61,6 +62,16 @@ impl Worker {
         self.pass_events();
     }
 
+    /// Whether a client without an allocation has sent to an address that is not listened on any more.
+    fn is_for_closed(&self, now: Nanos, from: &FiveTuple, key: u64) -> bool {
+        let Parts { listeners, server, .. } = &self.parts;
+        listeners.is_any_closing()
+            && relay_of(key).is_none()
+            && from.transport == Transport::Udp
+            && !listeners.is_open(key, from.server)
+            && !server.knows_flow(now, from)
+    }
+
     fn handle(&mut self, now: Nanos, index: usize) {
         let datagram = self.inbox.datagram(index);
         if datagram.truncated {
@@ -68,17 +79,21 @@ impl Worker {
             return;
         }
         let streams = &self.parts.streams;
-        let head = self.outbox.head();
         let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
         let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
+        if self.is_for_closed(now, &from, datagram.key) {
+            self.counts.listener_closed += 1;
+            return;
+        }
+        let head = self.outbox.head();
         let output = pass_to_engine(&mut self.parts, now, &from, &datagram, head);
-        let Parts { listeners, streams, links, dscp_allow, .. } = &mut self.parts;
+        let Parts { listeners, streams, links, settings, .. } = &mut self.parts;
         if let Some((client, pieces)) = of_stream(from, &output, head, datagram.bytes) {
             self.counts.sent_by_stream(streams.send(&client, &pieces), &output);
             return;
         }
         // RFC 8656 section 13: a relayed datagram keeps ECN, and DSCP as far as the operator lets it.
-        let traffic_class = dscp_allow.apply(datagram.traffic_class);
+        let traffic_class = settings.dscp_allow.apply(datagram.traffic_class);
         let Some(hop_limit) = hops_left(&output, &datagram) else {
             self.counts.hop_limit += 1;
             return;
@@ -201,20 +216,10 @@ fn send_hand_off(counts: &mut WorkerCounters, links: &mut WorkerLinks, worker: W
 }
 
 /// Returns an empty datagram to a client from the address that it uses (RFC 8489 section 6.3.1.2).
-pub(super) fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
-    let key = listener_of(listeners, client.server)?;
-    let is_wildcard = listeners[key as usize].local_addr().ip().is_unspecified();
+pub(super) fn to_client(listeners: &UdpListeners, client: &FiveTuple) -> Option<Outgoing> {
+    let key = listeners.find(client.server)?;
+    let is_wildcard = listeners.get(key)?.local_addr().ip().is_unspecified();
     let mut outgoing = Outgoing::of_head(key, client.client, 0);
     outgoing.source = is_wildcard.then_some(client.server.ip());
     Some(outgoing)
-}
-
-/// Returns the listener that receives datagrams to `server`: bound to that address, or to the unspecified one.
-pub(super) fn listener_of(listeners: &[UdpSocket], server: SocketAddr) -> Option<u64> {
-    let takes_all = |local: SocketAddr| {
-        local.ip().is_unspecified() && local.port() == server.port() && local.is_ipv4() == server.is_ipv4()
-    };
-    let position = |suits: &dyn Fn(SocketAddr) -> bool| listeners.iter().position(|socket| suits(socket.local_addr()));
-    let found = position(&|local| local == server).or_else(|| position(&takes_all))?;
-    Some(found as u64)
 }

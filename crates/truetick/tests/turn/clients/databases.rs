@@ -14,7 +14,7 @@ use sha1::Sha1;
 use testkit::turn_client::Client;
 use testkit::{Requirement, find_program, require};
 
-use crate::operators::operated::{Operated, wait};
+use crate::operators::operated::{Operated, TOKEN, wait};
 
 /// The default realm of truetick.
 const REALM: &str = "truetick";
@@ -32,8 +32,12 @@ impl TurnAdmin {
     }
 
     fn run(&self, arguments: &[&str]) {
+        self.run_in(REALM, arguments);
+    }
+
+    fn run_in(&self, realm: &str, arguments: &[&str]) {
         let mut admin = Command::new("turnadmin");
-        let output = admin.args(&self.database).args(["-r", REALM]).args(arguments).output().unwrap();
+        let output = admin.args(&self.database).args(["-r", realm]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 
@@ -95,4 +99,45 @@ fn follows_turnadmin(server: &Operated, admin: &TurnAdmin, kind: &str) {
     assert_eq!(metric(server, &format!("up{{kind=\"{kind}\"}}")), Some(1.0));
     assert!(metric(server, "age_seconds").is_some_and(|age| age < 60.0));
     assert!(!server.log().contains("south") && !server.log().contains("-secret"), "{}", server.log());
+}
+
+/// A realm of the configuration that has neither listeners nor origins. Clients that wait make many allocations.
+const FURTHER: &str = "quotas = { user_allocations_per_second = 0 }\n[[turn.realms]]\nname = \"b.example\"\nuser = [\"eve:eve-secret\"]\n";
+const ORIGIN: &str = "https://b.example";
+
+/// Users, secrets, options and origins of a realm after the default one, which `admin` writes.
+fn follows_turnadmin_in_realms(server: &Operated, admin: &TurnAdmin) {
+    let other = |name: &str| server.client(name).of_origin(ORIGIN);
+    assert_eq!(other("ann").challenge(), REALM, "no origin selects the other realm yet");
+    admin.run_in("b.example", &["-O", "-o", ORIGIN]);
+    wait("the origin selects the realm", || other("ann").challenge() == "b.example");
+    assert!(other("eve").log_in().is_ok(), "a user of the configuration");
+    assert_eq!(other("carol").log_in(), Err(401), "a user of the default realm");
+
+    admin.run_in("b.example", &["-a", "-u", "dave", "-p", "dave-secret"]);
+    wait("dave logs in", || other("dave").log_in().is_ok());
+    assert_eq!(server.client("dave").log_in(), Err(401), "not in the default realm");
+    admin.run_in("b.example", &["-a", "-u", "eve", "-p", "another"]);
+    admin.run_in("b.example", &["-s", "east"]);
+    let limited_in = |id: &str| limited(server, "east", id).of_origin(ORIGIN);
+    wait("the secret", || limited_in("one").log_in().is_ok());
+    assert_eq!(limited(server, "east", "two").log_in(), Err(401), "not in the default realm");
+    assert!(other("eve").log_in().is_ok(), "the configuration counts before the database");
+
+    admin.run_in("b.example", &["-g", "--user-quota=1"]);
+    let mut live = other("dave");
+    live.allocate().unwrap();
+    wait("the quota of the realm", || other("dave").log_in() == Err(486));
+    assert!(server.client("carol").log_in().is_ok() && other("eve").log_in().is_ok());
+
+    // A reload keeps what the database has.
+    assert_eq!(server.ask("POST", "/api/v1/reload", Some(TOKEN)).status, 200);
+    assert_eq!(other("dave").log_in(), Err(486));
+    admin.run_in("b.example", &["-d", "-u", "dave"]);
+    wait("dave is gone", || other("dave").log_in() == Err(401));
+    assert_eq!(live.refresh(600), 0, "what lives goes on");
+    admin.run_in("b.example", &["-X", "east"]);
+    wait("the secret is gone", || limited_in("three").log_in() == Err(401));
+    admin.run_in("b.example", &["-R", "-o", ORIGIN]);
+    wait("the origin is gone", || other("ann").challenge() == REALM);
 }

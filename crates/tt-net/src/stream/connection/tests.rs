@@ -71,7 +71,7 @@ impl Host {
             self.poller.wait(Some(Duration::from_millis(1))).unwrap();
         }
         loop {
-            match connection.shake_hands(&identity, &mut self.scratch)? {
+            match connection.shake_hands(Some(&identity), &mut self.scratch)? {
                 HandshakeProgress::Done(resumption) => return Ok(resumption),
                 HandshakeProgress::More => {}
                 HandshakeProgress::Waiting => {

@@ -12,8 +12,9 @@ use tt_turn::shared::{Quotas, Shared};
 use tt_turn::{Server, WorkerId};
 
 use super::*;
+use crate::listener_id::ListenerId;
 use crate::poll_key::stream_of;
-use crate::streams::{CertificateFiles, Sources, StreamPlan, Streams, Takes};
+use crate::streams::{CertificateFiles, Sources, StreamPlan, Streams, Takes, read_certificates};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const BINDING: &[u8] = b"\x00\x01\x00\x00\x21\x12\xA4\x42AAAABBBBCCCC";
@@ -41,7 +42,8 @@ impl Stage {
         std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let limits = StreamLimits::default();
         let (pool, mut threads) = HandshakePool::new(&limits).unwrap();
-        let certificates = Some(Arc::new(Certificates::read(&[files], &tt_net::stream::TlsRules::default()).unwrap()));
+        let certificates = Arc::new(Certificates::default());
+        certificates.replace(read_certificates(&[files], &tt_net::stream::TlsRules::default()).unwrap());
         let plan = StreamPlan {
             limits,
             certificates,
@@ -52,8 +54,8 @@ impl Stage {
         let listener = StreamListener::listeners("127.0.0.1:0".parse().unwrap(), 1).unwrap().remove(0);
         let addr = listener.local_addr();
         let poller = Poller::new(8).unwrap();
-        let streams = Streams::new(plan, vec![(listener, Takes::Both)], WorkerId(0), poller.waker());
-        streams.register(&poller).unwrap();
+        let mut streams = Streams::new(plan, WorkerId(0), poller.waker());
+        streams.add_listener((ListenerId::default(), listener, Takes::Both), &poller).unwrap();
         let shared = Arc::new(Shared::new(Quotas::default(), 8, 1));
         let secrets = Secrets::new([1; 32], [2; 32]);
         let server = Server::new(Config::new("realm"), Capacity::for_allocations(8), shared, WorkerId(0), secrets);

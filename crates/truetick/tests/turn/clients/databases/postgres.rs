@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use testkit::{Requirement, require};
 
-use super::{TurnAdmin, follows_turnadmin, metric, wait_failed};
+use super::{FURTHER, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric, wait_failed};
 use crate::operators::operated::{Operated, wait};
 
 /// The tables as coturn's documentation has them (schema.sql).
@@ -19,6 +19,7 @@ const SCHEMA: &str = "
     CREATE TABLE turn_secret (realm varchar(127) default '', value varchar(256), primary key (realm,value));
     CREATE TABLE allowed_peer_ip (realm varchar(127) default '', ip_range varchar(256), primary key (realm,ip_range));
     CREATE TABLE denied_peer_ip (realm varchar(127) default '', ip_range varchar(256), primary key (realm,ip_range));
+    CREATE TABLE turn_origin_to_realm (origin varchar(127),realm varchar(127),primary key (origin));
     CREATE TABLE turn_realm_option (realm varchar(127) default '', opt varchar(32), value varchar(128), primary key (realm,opt));";
 /// The user of Debian's package: the server does not run as root.
 const USER: &str = "postgres";
@@ -120,7 +121,11 @@ fn programs() -> Result<PathBuf, &'static str> {
 }
 
 fn server_of(postgres: &Postgres) -> Operated {
-    let keys = format!("database = \"postgres:{}\"", postgres.connection());
+    server_with(postgres, "")
+}
+
+fn server_with(postgres: &Postgres, keys: &str) -> Operated {
+    let keys = format!("database = \"postgres:{}\"\n{keys}", postgres.connection());
     Operated::start_in(Operated::configured("127.0.0.1:0", &keys), &[])
 }
 
@@ -131,6 +136,14 @@ fn postgres_turnadmin_writes_and_clients_log_in() {
     admin.add("carol");
     let server = server_of(&postgres);
     follows_turnadmin(&server, &admin, "postgres");
+}
+
+#[test]
+fn postgres_realms_have_their_users_and_origins() {
+    let Some(postgres) = Postgres::require() else { return };
+    let Some(admin) = TurnAdmin::require("-e", &postgres.connection()) else { return };
+    admin.add("carol");
+    follows_turnadmin_in_realms(&server_with(&postgres, FURTHER), &admin);
 }
 
 /// A server that is killed, hangs, and loses a table: users stay, and each fault has a name.

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use testkit::{Requirement, find_program, require};
 
-use super::{TurnAdmin, follows_turnadmin, metric, wait_failed};
+use super::{FURTHER, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric, wait_failed};
 use crate::operators::operated::{Operated, wait};
 
 const PASSWORD: &str = "password-of-redis";
@@ -70,8 +70,12 @@ impl Redis {
     }
 
     fn server(&self) -> Operated {
+        self.server_with("")
+    }
+
+    fn server_with(&self, keys: &str) -> Operated {
         let keys = format!(
-            "database = \"redis:ip=127.0.0.1 dbname=3 port={}\"\ndatabase_password_file = \"{{folder}}/password\"",
+            "database = \"redis:ip=127.0.0.1 dbname=3 port={}\"\ndatabase_password_file = \"{{folder}}/password\"\n{keys}",
             self.port
         );
         let folder = Operated::configured("127.0.0.1:0", &keys);
@@ -94,6 +98,14 @@ fn redis_turnadmin_writes_and_clients_log_in() {
     let server = redis.server();
     follows_turnadmin(&server, &admin, "redis");
     assert!(!server.log().contains(PASSWORD), "{}", server.log());
+}
+
+#[test]
+fn redis_realms_have_their_users_and_origins() {
+    let Some(redis) = Redis::require() else { return };
+    let Some(admin) = redis.require_admin() else { return };
+    admin.add("carol");
+    follows_turnadmin_in_realms(&redis.server_with(FURTHER), &admin);
 }
 
 /// A server that is killed, hangs, and has a key of another type: users stay, and each fault has a name.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use testkit::{Requirement, find_program, require};
 
-use super::{REALM, TurnAdmin, follows_turnadmin, metric, wait_failed};
+use super::{FURTHER, REALM, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric, wait_failed};
 use crate::operators::operated::{Operated, peer, wait};
 
 /// A folder with a configuration that names `turndb` in it, and its path.
@@ -40,6 +40,15 @@ fn sqlite_turnadmin_writes_and_clients_log_in() {
     admin.add("carol");
     let server = Operated::start_in(folder, &[]);
     follows_turnadmin(&server, &admin, "sqlite");
+}
+
+#[test]
+fn sqlite_realms_have_their_users_and_origins() {
+    let (folder, file) = configured(FURTHER);
+    let Some(admin) = require_admin(&file) else { return };
+    admin.add("carol");
+    let server = Operated::start_in(folder, &[]);
+    follows_turnadmin_in_realms(&server, &admin);
 }
 
 #[test]

@@ -21,18 +21,18 @@ type Slot = [u8; SLOT_LEN];
 
 /// A datagram or payload for another worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HandOff<'a> {
-    pub(super) to: Target,
+pub(crate) struct HandOff<'a> {
+    pub(crate) to: Target,
     /// The client, or the relayed address that the payload comes from.
-    pub(super) from: SocketAddr,
-    pub(super) traffic_class: u8,
-    pub(super) hop_limit: u8,
-    pub(super) bytes: &'a [u8],
+    pub(crate) from: SocketAddr,
+    pub(crate) traffic_class: u8,
+    pub(crate) hop_limit: u8,
+    pub(crate) bytes: &'a [u8],
 }
 
 /// The destination within the other worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// The flow between the client and this address of the server.
     Flow(SocketAddr),
     /// The allocation on this relay.
@@ -68,13 +68,22 @@ impl WorkerLinks {
         Self { links: links.collect() }
     }
 
+    /// Adds the link to a new worker, or to one in the place of a worker that has ended.
+    pub(crate) fn replace(&mut self, worker: WorkerId, endpoint: WorkerEndpoint) {
+        let link = WorkerLink { endpoint, ring: None, needs_wake: false };
+        match self.links.get_mut(usize::from(worker.0)) {
+            Some(before) => *before = link,
+            None => self.links.push(link),
+        }
+    }
+
     /// Sends `hand_off` to `worker`. Returns false if the ring is full or the worker has ended.
-    pub(super) fn push(&mut self, worker: WorkerId, hand_off: &HandOff<'_>) -> bool {
+    pub(crate) fn push(&mut self, worker: WorkerId, hand_off: &HandOff<'_>) -> bool {
         self.links.get_mut(usize::from(worker.0)).is_some_and(|link| link.push(hand_off).is_some())
     }
 
     /// Wakes every worker that was sent something since the last call.
-    pub(super) fn wake(&mut self) {
+    pub(crate) fn wake(&mut self) {
         for link in self.links.iter_mut().filter(|link| link.needs_wake) {
             link.endpoint.waker.wake();
             link.needs_wake = false;
@@ -92,6 +101,9 @@ impl WorkerLink {
                 self.ring.insert(producer)
             }
         };
+        if ring.is_abandoned() {
+            return None;
+        }
         let slots = 1 + hand_off.bytes.len().div_ceil(SLOT_LEN);
         if ring.capacity() - ring.occupancy() < slots {
             return None;
@@ -124,13 +136,13 @@ pub(crate) struct InboundRing {
 
 /// Result of one call of [`InboundRings::take`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// Hand-offs popped from the rings.
-    pub(super) hand_offs: u64,
+    pub(crate) hand_offs: u64,
     /// Those of them for an address without a listener.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// The rings may hold more.
-    pub(super) has_more: bool,
+    pub(crate) has_more: bool,
 }
 
 impl InboundRings {
@@ -138,8 +150,14 @@ impl InboundRings {
         Self { new_rings, rings: Vec::new() }
     }
 
+    /// Returns whether all hand-offs of workers that have sent some were taken.
+    pub(crate) fn is_empty(&mut self) -> bool {
+        self.rings.extend(self.new_rings.try_iter());
+        self.rings.iter().all(|ring| ring.header.is_none() && ring.ring.peek().is_none())
+    }
+
     /// Moves up to `max` hand-offs into `inbox`, under the key of a relay or of the listener that `listener` finds.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         inbox: &mut Inbox,
         max: usize,
