@@ -8,7 +8,7 @@ mod reload;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ use crate::listeners::{ListenerChange, Listening};
 use crate::records::RecordSender;
 use crate::relay_pool::{RelayPlan, RelayPool};
 use crate::relays::Relays;
-use crate::section::StreamLimits;
+use crate::section::{MemorySize, StreamLimits};
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
 use crate::udp_listeners::UdpListeners;
 use crate::worker::Parts;
@@ -70,6 +70,10 @@ pub(crate) struct Blueprint {
     pub(crate) relay_pool: Arc<RelayPool>,
     /// What the tables have room for.
     room: Pools,
+    /// Descriptors that this process may have.
+    descriptors: u64,
+    /// Bytes of resident memory above which no allocations are made; `u64::MAX` without a bound.
+    pub(crate) memory_max: Arc<AtomicU64>,
     /// The highest `allocations_max` of a reload.
     allocations_most: u32,
     pub(crate) stream_plan: StreamPlan,
@@ -113,7 +117,9 @@ impl Blueprint {
             relay_pool: Arc::new(RelayPool::new(plan, sockets_most)),
             room,
             allocations_most,
-            stream_plan: stream_plan(config, handshakes)?,
+            descriptors,
+            memory_max: Arc::new(AtomicU64::new(bytes_of(config.memory_bound()))),
+            stream_plan: stream_plan(config, descriptors, handshakes)?,
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
             bans: BanList::default(),
@@ -138,7 +144,9 @@ impl Blueprint {
         for (id, socket) in udp {
             listeners.add(id, socket, &poller).context("turn: cannot poll a listener")?;
         }
+        let settings = self.loop_settings(&self.in_force.load().config);
         let mut streams = Streams::new(self.stream_plan.clone(), id, poller.waker());
+        streams.replace_limits(settings.streams);
         for listener in accepting {
             streams.add_listener(listener, &poller).context("turn: cannot poll a listener")?;
         }
@@ -160,7 +168,7 @@ impl Blueprint {
             status: Arc::new(WorkerStatus::default()),
             stop: Arc::clone(&self.stop),
             is_retiring: false,
-            settings: LoopSettings::of(&self.in_force.load().config),
+            settings,
             epoch: self.epoch,
             paths: None,
         })
@@ -188,6 +196,15 @@ impl Blueprint {
     /// Returns everything that is listened on.
     pub(crate) fn listening(&self) -> Arc<Listening> {
         self.listening.load_full()
+    }
+
+    /// Returns the settings of `config` for the loops of the workers.
+    fn loop_settings(&self, config: &TurnConfig) -> LoopSettings {
+        LoopSettings {
+            busy_poll: Nanos(u64::from(config.busy_poll_us) * 1_000),
+            dscp_allow: config.dscp_allow,
+            streams: StreamLimits { connections_max: connections_max(config, self.descriptors), ..config.streams },
+        }
     }
 
     /// Returns the maximum number of live allocations.
@@ -305,8 +322,7 @@ fn pools(allocations_max: u32, sockets: u32) -> Pools {
 }
 
 /// Returns what the connections of all workers share. The number of descriptors bounds the connections.
-fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result<StreamPlan> {
-    let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
+fn stream_plan(config: &TurnConfig, descriptors: u64, handshakes: HandshakePool) -> anyhow::Result<StreamPlan> {
     let connections_max = connections_max(config, descriptors);
     let certificates = Certificates::default();
     certificates.replace(read_certificates(&config.certificates, &config.tls).context("turn")?);
@@ -323,6 +339,11 @@ fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result
 fn connections_max(config: &TurnConfig, descriptors: u64) -> u32 {
     let by_descriptors = u32::try_from(descriptors / 4).unwrap_or(u32::MAX);
     if config.takes_streams() { config.streams.connections_max.min(by_descriptors) } else { 0 }
+}
+
+/// Returns the bytes of a bound of memory; `u64::MAX` without one.
+fn bytes_of(bound: Option<MemorySize>) -> u64 {
+    bound.map_or(u64::MAX, |size| size.bytes)
 }
 
 fn random<const N: usize>() -> anyhow::Result<[u8; N]> {

@@ -19,12 +19,11 @@ use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Limits;
 use tt_turn::{LiveAllocation as EngineAllocation, Server, WorkerId};
 
-use crate::config::TurnConfig;
 use crate::hand_off::WorkerEndpoint;
 use crate::listeners::ListenerChange;
 use crate::relay_pool::RelayPlan;
 use crate::relays::announce;
-use crate::section::{AllocationCaps, DscpSet};
+use crate::section::{AllocationCaps, DscpSet, StreamLimits};
 
 /// Length of a worker's command queue.
 pub(crate) const COMMANDS_MAX: usize = 16;
@@ -47,20 +46,14 @@ pub(crate) enum WorkerCommand {
     Serve(Sender<()>),
 }
 
-/// How a worker's loop waits and sends.
+/// How a worker's loop waits and sends, and the limits of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopSettings {
     /// How long it polls without blocking after the last datagram.
     pub(crate) busy_poll: Nanos,
     /// DSCP values that relayed datagrams may have.
     pub(crate) dscp_allow: DscpSet,
-}
-
-impl LoopSettings {
-    /// Returns the settings of `config`.
-    pub(crate) fn of(config: &TurnConfig) -> Self {
-        Self { busy_poll: Nanos(u64::from(config.busy_poll_us) * 1_000), dscp_allow: config.dscp_allow }
-    }
+    pub(crate) streams: StreamLimits,
 }
 
 /// What a reload replaces in the engine of a worker; the users come before.

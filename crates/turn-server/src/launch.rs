@@ -48,8 +48,7 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     let log_loss = event_log.loss();
     let crew = Arc::new(Crew::new(Arc::clone(&blueprint), event_log, record_sender));
     let newcomers = crew.prepare(0..config.workers, listeners::share_out(sockets, config.workers))?;
-    let watch = |max| memory::watch(max, &blueprint.shared, &blueprint.stop);
-    let (memory, memory_thread) = config.memory_bound().map(watch).transpose()?.unzip();
+    let (memory, memory_thread) = memory::watch(&blueprint.memory_max, &blueprint.shared, &blueprint.stop)?;
     let status = StatusReader {
         crew: Arc::clone(&crew),
         realm: config.realm.clone(),
@@ -69,7 +68,7 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
     threads.extend(record_thread);
-    threads.extend(memory_thread);
+    threads.push(memory_thread);
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, crew.workers.clone())?;
     threads.push(follower);
     let wakers = pool.wakers().chain([follower_waker]).collect();

@@ -10,7 +10,6 @@ use tt_os::usage::resident_bytes;
 use tt_turn::shared::Shared;
 
 use crate::privileges;
-use crate::section::MemorySize;
 
 /// Shortest and longest interval between two readings.
 const READ_EVERY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -20,39 +19,48 @@ const GROWTH_BYTES_PER_S: u64 = 2 << 30;
 /// Reads the watched memory from any thread.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryReader {
-    pub(crate) max_bytes: u64,
+    max_bytes: Arc<AtomicU64>,
     resident_bytes: Arc<AtomicU64>,
 }
 
 impl MemoryReader {
+    /// Returns the bound, if there is one.
+    pub(crate) fn max_bytes(&self) -> Option<u64> {
+        Some(self.max_bytes.load(Ordering::Relaxed)).filter(|max| *max < u64::MAX)
+    }
+
     /// Returns the resident memory at the last reading.
     pub(crate) fn resident_bytes(&self) -> u64 {
         self.resident_bytes.load(Ordering::Relaxed)
     }
 }
 
-/// Starts the thread that compares the resident memory with `max` until the stop flag is set.
+/// Starts the thread that compares the resident memory with `max_bytes`, which a reload changes, until the stop flag is
+/// set. With `u64::MAX` there is no bound.
 ///
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn watch(
-    max: MemorySize,
+    max_bytes: &Arc<AtomicU64>,
     shared: &Arc<Shared>,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(MemoryReader, JoinHandle<()>)> {
-    let reader = MemoryReader { max_bytes: max.bytes, resident_bytes: Arc::default() };
+    let reader = MemoryReader { max_bytes: Arc::clone(max_bytes), resident_bytes: Arc::default() };
+    let bound = reader.clone();
     let (shared, stop, written) = (Arc::clone(shared), Arc::clone(stop), Arc::clone(&reader.resident_bytes));
     let run = move || {
         privileges::drop_both();
         while !stop.load(Ordering::Relaxed) {
-            let resident = resident_bytes();
+            let max = bound.max_bytes();
+            let resident = if max.is_some() { resident_bytes() } else { 0 };
+            let max = max.unwrap_or(u64::MAX);
             written.store(resident, Ordering::Relaxed);
-            let is_full = is_full(resident, max.bytes, shared.is_memory_full());
+            let is_full = is_full(resident, max, shared.is_memory_full());
             if is_full != shared.is_memory_full() {
                 shared.set_memory_full(is_full);
-                log(is_full, resident, max.bytes);
+                log(is_full, resident, max);
             }
-            thread::park_timeout(next_reading(resident, max.bytes));
+            thread::park_timeout(next_reading(resident, max));
         }
     };
     let thread = thread::Builder::new().name("turn-memory".to_owned()).spawn(run);

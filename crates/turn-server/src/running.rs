@@ -43,7 +43,7 @@ pub(crate) struct StatusReader {
     pub(crate) sample_one_in: u32,
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
-    pub(crate) memory: Option<MemoryReader>,
+    pub(crate) memory: MemoryReader,
 }
 
 impl Running {
@@ -127,6 +127,7 @@ impl Running {
         self.stop.store(true, Ordering::Relaxed);
         self.wakers.iter().for_each(Waker::wake);
         self.crew.workers.all().iter().for_each(|handle| handle.waker.wake());
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
         for thread in self.threads.into_iter().chain(self.crew.end()) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the TURN server panicked");
@@ -220,9 +221,9 @@ impl StatusReader {
                 Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },
             ],
-            memory: self.memory.as_ref().map(|memory| Memory {
-                resident_bytes: memory.resident_bytes(),
-                max_bytes: memory.max_bytes,
+            memory: self.memory.max_bytes().map(|max_bytes| Memory {
+                resident_bytes: self.memory.resident_bytes(),
+                max_bytes,
                 is_full: self.crew.blueprint.shared.is_memory_full(),
             }),
             records: self.records(&totals),

@@ -275,7 +275,10 @@ impl Worker {
         while let Ok(command) = self.parts.commands.try_recv() {
             match command {
                 WorkerCommand::Engine(run) => run(&mut self.parts.server, now),
-                WorkerCommand::Settings(settings) => self.parts.settings = settings,
+                WorkerCommand::Settings(settings) => {
+                    self.parts.settings = settings;
+                    self.parts.streams.replace_limits(settings.streams);
+                }
                 WorkerCommand::Listeners(change) => self.change_listeners(change),
                 WorkerCommand::Links(links, done) => {
                     links.into_iter().for_each(|(worker, endpoint)| self.parts.links.replace(worker, endpoint));

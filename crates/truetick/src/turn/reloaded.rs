@@ -38,6 +38,7 @@ const KEYS: &[&str] = &[
     "dscp_allow",
     "busy_poll_us",
     "workers",
+    "memory_max",
     "listen",
     "listen_tcp",
     "listen_tls",
@@ -47,6 +48,9 @@ const KEYS: &[&str] = &[
     "tls_version_min",
     "tls_ciphers",
 ];
+
+/// Keys of `[turn.streams]` that need a restart: the threads for handshakes have them.
+const HANDSHAKE_KEYS: &[&str] = &["streams.handshakes_max", "streams.handshake_threads", "streams.handshake_s"];
 
 /// Rejects a change from the configuration of the start that needs a restart. `is_reloaded` names keys outside of `[turn]`
 /// that a reload applies.
@@ -62,6 +66,7 @@ pub(crate) fn check(
     ensure!(turn.realm == realm, "a restart is needed for turn.realm: the keys of users depend on it");
     reload::refuse_restart_keys(started, next, |key| match key.strip_prefix("turn.") {
         Some(key) if key.starts_with("quotas.") => key != "quotas.ipv6_prefix_bits",
+        Some(key) if key.starts_with("streams.") => !HANDSHAKE_KEYS.contains(&key),
         Some(key) => KEYS.contains(&key),
         None => is_reloaded(key),
     })

@@ -1,7 +1,7 @@
 //! Changes while the server runs: new users, secrets, peer rules and limits, and a new engine after a panic.
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tt_turn::relay::OWN_IPS_MAX;
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
-use crate::commands::{EngineReload, LoopSettings, Retired, WorkerCommand, WorkerHandle};
+use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
 use crate::config::{TurnConfig, WORKERS_MAX};
 use crate::credentials::Users;
 use crate::listener_id::{ListenerId, Share};
@@ -27,7 +27,7 @@ use crate::worker::Parts;
 
 use super::external::Origins;
 use super::realms::RealmUsers;
-use super::{ALLOCATIONS_GROWTH, Blueprint, engine_config, host, pools, random, sockets_max};
+use super::{ALLOCATIONS_GROWTH, Blueprint, bytes_of, engine_config, host, pools, random, sockets_max};
 
 /// How long a reload waits for the workers to replace the users.
 const RETIRED_WITHIN: Duration = Duration::from_secs(2);
@@ -254,13 +254,15 @@ impl Blueprint {
         heap::trim();
     }
 
-    /// Replaces how the loops of the workers wait and send.
+    /// Replaces the bound of memory, and how the loops of the workers wait and send.
     fn replace_settings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
+        self.memory_max.store(bytes_of(next.memory_bound()), Ordering::Relaxed);
+        let settings = self.loop_settings(next);
         if let Some(path) = self.kernel_path() {
             path.set_dscp(next.dscp_allow);
         }
         for handle in handles {
-            handle.send(WorkerCommand::Settings(LoopSettings::of(next)));
+            handle.send(WorkerCommand::Settings(settings));
         }
     }
 

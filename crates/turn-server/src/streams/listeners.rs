@@ -12,6 +12,7 @@ use tt_turn::Server;
 use super::{RejectReason, Streams, Takes};
 use crate::listener_id::{ListenerId, Share};
 use crate::poll_key::listener_key;
+use crate::section::StreamLimits;
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS: usize = 32;
@@ -31,6 +32,11 @@ pub(super) struct Place {
 }
 
 impl Streams {
+    /// Goes by `limits` from here on. Connections beyond them stay, and keep the deadlines that they have.
+    pub(crate) const fn replace_limits(&mut self, limits: StreamLimits) {
+        self.plan.limits = limits;
+    }
+
     /// Adds a listener to `poller`, and returns its key: connections may wait already.
     ///
     /// # Errors

@@ -263,7 +263,7 @@ fn how_requests_are_answered_changes_with_a_reload_and_changes_back() {
 const RESTART_ONLY: [(&str, &str); 4] = [
     ("proxy_protocol_from = [\"127.0.0.9\"]", "turn.proxy_protocol_from"),
     ("quotas = { ipv6_prefix_bits = 56 }", "turn.quotas.ipv6_prefix_bits"),
-    ("streams = { idle_s = 7 }", "turn.streams.idle_s"),
+    ("streams = { handshakes_max = 7 }", "turn.streams.handshakes_max"),
     ("streams = { handshake_s = 7 }", "turn.streams.handshake_s"),
 ];
 

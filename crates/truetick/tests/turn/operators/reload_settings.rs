@@ -1,11 +1,13 @@
 //! A reload with other settings of the workers: DSCP values, busy polling, the maximum of allocations.
 
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use testkit::turn_client::Client;
 use tt_net::{Inbox, Poller, UdpSocket};
 
 use super::operated::{Operated, PATIENCE, wait};
+use crate::stream_client::{StreamClient, connect};
 
 const KEYS: &str = "allow_own_host = [\"127.0.0.0/8\"]";
 /// AF21, which WebRTC uses, with ECT(1).
@@ -96,7 +98,46 @@ fn the_maximum_of_allocations_rises_and_falls_and_none_is_lost() {
     assert!(allocate(&server).is_err());
     assert!(live.drain(1..).all(|mut client| client.refresh(0) == 0));
     // The ports of ended allocations rest.
-    wait("a free port", || allocate(&server).is_ok_and(|client| live.push(client) == ()));
+    wait("a free port", || {
+        live.extend(allocate(&server));
+        live.len() == 2
+    });
     assert!(allocate(&server).is_err());
     wait("the count is published", || status()["live"] == 2);
+}
+
+#[test]
+fn limits_of_connections_follow_a_reload_and_open_ones_stay() {
+    let server = Operated::start(&format!("{KEYS}\nno_tcp = true"), &[]);
+    let set = |from: &str, to: &str| {
+        server.edit(|text| text.replace(from, to));
+        let reported = server.reload();
+        assert!(reported.contains("configuration reloaded"), "{to}: {reported}");
+    };
+    // The first TCP address since the start.
+    set("no_tcp = true", "streams = { connections_per_source = 2 }");
+    let mut open: Vec<_> = (0..2).map(|_| StreamClient::of_user(connect(server.listen), "ann", "ann-secret")).collect();
+    assert!(open.iter_mut().all(|client| client.allocate().is_ok()));
+    let is_rejected = || connect(server.listen).read(&mut [0; 1]).is_ok_and(|length| length == 0);
+    assert!(is_rejected());
+    set("connections_per_source = 2", "connections_per_source = 3");
+    assert!(StreamClient::of_user(connect(server.listen), "ann", "ann-secret").allocate().is_ok());
+    set("connections_per_source = 3", "connections_max = 1");
+    assert!(open.iter_mut().all(|client| client.refresh(600) == 0));
+    assert!(is_rejected());
+}
+
+#[test]
+fn a_bound_of_memory_comes_and_goes() {
+    let server = Operated::start(KEYS, &[]);
+    let (mut call, mut line) = (server.client("ann"), String::from("workers = 2\n"));
+    call.allocate().unwrap();
+    for (bound, result) in [("1M", Err(508)), ("off", Ok(())), ("1M", Err(508)), ("8G", Ok(()))] {
+        let next = format!("workers = 2\nmemory_max = \"{bound}\"\n");
+        server.edit(|text| text.replace(&line, &next));
+        line = next;
+        assert!(server.reload().contains("configuration reloaded"), "{bound}");
+        wait(bound, || allocate(&server).map(drop) == result);
+        assert_eq!(call.refresh(600), 0);
+    }
 }
