@@ -224,7 +224,7 @@ impl Rows {
             return Ok(());
         };
         bound(self.origins.len(), ORIGINS_MAX, "origins")?;
-        self.origins.push(origin.to_owned());
+        self.origins.extend(spellings(origin));
         Ok(())
     }
 
@@ -241,6 +241,15 @@ impl Rows {
             None => self.skipped.add(SkipReason::OptionInvalid),
         }
     }
+}
+
+/// Returns an origin as written, and without the port that is the default of its scheme: `turnadmin` adds that port, and
+/// browsers send none (RFC 6454 section 6.2).
+fn spellings(origin: &str) -> impl Iterator<Item = String> {
+    let defaults = [("https://", ":443"), ("http://", ":80")].into_iter();
+    let short = defaults.filter(|(scheme, _)| origin.starts_with(scheme));
+    let short = short.filter_map(|(_, port)| origin.strip_suffix(port));
+    std::iter::once(origin).chain(short).map(str::to_owned)
 }
 
 fn user_name(name: Option<&[u8]>) -> Result<&str, SkipReason> {
@@ -359,8 +368,13 @@ mod tests {
         }
         rows.add_option(None, None);
         rows.add_origin(Some(b"https://a.example")).unwrap();
-        rows.add_origin(Some(b"")).unwrap();
-        assert_eq!(rows.origins, ["https://a.example"]);
+        for origin in ["", "https://b.example:443", "http://c.example:443", "http://d.example:80"] {
+            rows.add_origin(Some(origin.as_bytes())).unwrap();
+        }
+        let origins = ["https://a", "https://b", "https://b", "http://c", "http://d", "http://d"];
+        let ends = ["", ":443", "", ":443", ":80", ""];
+        let expected: Vec<_> = origins.iter().zip(ends).map(|(start, end)| format!("{start}.example{end}")).collect();
+        assert_eq!(rows.origins, expected);
         assert_eq!(rows.secrets.iter().map(|secret| secret.0.as_str()).collect::<Vec<_>>(), ["north \u{e9}"]);
         assert_eq!(
             (rows.allowed_peers, rows.denied_peers),

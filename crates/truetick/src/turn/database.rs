@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use tt_os::secret_file;
-use turn_import::coturn::{PeerRules, peer_rules};
+use turn_import::coturn::peer_rules;
 use turn_server::{
     AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, ExternalLimits, ExternalRealm, KeyedUsers,
     PeerRange, TurnConfig, TurnSection,
@@ -40,13 +40,8 @@ pub(super) fn open(
     if let Some(password) = of_file.as_ref().or(password) {
         source.set_password(password.clone()).map_err(anyhow::Error::msg).with_context(key)?;
     }
-    let database = Database::open(&source, realms(turn)).with_context(key)?;
+    let database = Database::open(&source, turn.realm_names()).with_context(key)?;
     Ok(Some(Opened { database, logins: section.database_logins.unwrap_or_default(), name: key() }))
-}
-
-/// Returns the names of all realms, the default one first.
-pub(super) fn realms(turn: &TurnConfig) -> Vec<String> {
-    std::iter::once(&turn.realm).chain(turn.realms.iter().map(|realm| &realm.name)).cloned().collect()
 }
 
 /// Returns the limits of a realm. Like coturn's `max-bps`, that of the database is for each direction.
@@ -100,49 +95,21 @@ fn counts(rows: &[Rows]) -> (usize, usize) {
 
 /// Returns what the default realm has, with its peers, and what each further one has.
 fn credentials(realms: &[String], rows: &[Rows], logins: DatabaseLogins) -> ExternalCredentials {
-    let mut all = realms.iter().zip(rows);
-    let Some((_, rows)) = all.next() else { return ExternalCredentials::default() };
-    let PeerRules { allow, allow_own_host, deny, invalid } = peer_rules(&rows.allowed_peers, &rows.denied_peers);
-    if invalid > 0 {
-        tracing::warn!(rows = invalid, "rows of the database are no addresses or ranges ADDR-ADDR of peers");
+    let mut all = realms.iter().zip(rows).map(|(name, rows)| {
+        let mut users = KeyedUsers::default();
+        rows.users.iter().filter(|_| logins.has_users()).for_each(|user| users.push(&user.name, &user.key));
+        let secrets = rows.secrets.iter().filter(|_| logins.has_secrets());
+        let auth_secrets = secrets.map(|secret| AuthSecret(secret.0.clone())).collect();
+        let (origins, limits) = (rows.origins.clone(), limits(rows.options));
+        ExternalRealm { name: name.clone(), users, auth_secrets, origins, limits }
+    });
+    let (ExternalRealm { users, auth_secrets, limits, .. }, realms) = (all.next().unwrap_or_default(), all.collect());
+    let peers = rows.first().map(|rows| peer_rules(&rows.allowed_peers, &rows.denied_peers)).unwrap_or_default();
+    if peers.invalid > 0 {
+        tracing::warn!(rows = peers.invalid, "rows of the database are no addresses or ranges ADDR-ADDR of peers");
     }
     let ranges = |texts: Vec<String>| texts.iter().filter_map(|text| text.parse().ok()).collect::<Vec<PeerRange>>();
-    let further = all.map(|(name, rows)| ExternalRealm {
-        name: name.clone(),
-        users: users(rows, logins),
-        auth_secrets: secrets(rows, logins),
-        origins: rows.origins.iter().flat_map(|origin| spellings(origin)).collect(),
-        limits: limits(rows.options),
-    });
-    ExternalCredentials {
-        realms: further.collect(),
-        users: users(rows, logins),
-        auth_secrets: secrets(rows, logins),
-        allow_peers: ranges(allow),
-        allow_own_hosts: ranges(allow_own_host),
-        deny_peers: ranges(deny),
-        limits: limits(rows.options),
-    }
-}
-
-/// Returns an origin as written, and without the port that is the default of its scheme: `turnadmin` adds that port, and
-/// browsers send none (RFC 6454 section 6.2).
-fn spellings(origin: &str) -> Vec<String> {
-    let defaults = [("https://", ":443"), ("http://", ":80")];
-    let short = defaults.iter().filter(|(scheme, _)| origin.starts_with(scheme));
-    let short = short.filter_map(|(_, port)| origin.strip_suffix(port));
-    std::iter::once(origin).chain(short).map(str::to_owned).collect()
-}
-
-fn users(rows: &Rows, logins: DatabaseLogins) -> KeyedUsers {
-    let mut users = KeyedUsers::default();
-    for user in rows.users.iter().filter(|_| logins.has_users()) {
-        users.push(&user.name, &user.key);
-    }
-    users
-}
-
-fn secrets(rows: &Rows, logins: DatabaseLogins) -> Vec<AuthSecret> {
-    let secrets = rows.secrets.iter().filter(|_| logins.has_secrets());
-    secrets.map(|secret| AuthSecret(secret.0.clone())).collect()
+    let (allow_peers, allow_own_hosts) = (ranges(peers.allow), ranges(peers.allow_own_host));
+    let deny_peers = ranges(peers.deny);
+    ExternalCredentials { users, auth_secrets, allow_peers, allow_own_hosts, deny_peers, limits, realms }
 }

@@ -8,7 +8,7 @@ use tt_os::shutdown::Signal;
 use turn_server::Running;
 use turn_users::Follower;
 
-use super::{Args, Origin, database, reloaded};
+use super::{Args, Origin, reloaded};
 use crate::config::Config;
 use crate::logs;
 use crate::reload::{self, Event};
@@ -96,7 +96,7 @@ impl SignalLoop<'_> {
         let turn = loaded.turn(&self.args.over(&loaded.config.turn))?;
         let reloader = self.running.reloader();
         reloaded::check(self.started, &loaded.config, (&turn, reloader.realm()), |_| false)?;
-        let (drain_timeout, realms) = (turn.drain_timeout, database::realms(&turn));
+        let (drain_timeout, realms) = (turn.drain_timeout, turn.realm_names());
         reloader.reload(turn, || Ok(()))?;
         logs::follow(&loaded.config.log);
         self.drain_timeout = drain_timeout;

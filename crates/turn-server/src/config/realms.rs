@@ -110,6 +110,12 @@ impl TurnConfig {
         Ok(())
     }
 
+    /// Returns the names of all realms, the default one first.
+    #[must_use]
+    pub fn realm_names(&self) -> Vec<String> {
+        std::iter::once(&self.realm).chain(self.realms.iter().map(|realm| &realm.name)).cloned().collect()
+    }
+
     /// Returns the limits of the realms.
     pub(crate) fn realm_quotas(&self) -> Vec<RealmQuotas> {
         self.realms.iter().map(|realm| realm.quotas).collect()
@@ -122,21 +128,16 @@ pub(crate) struct RealmNames(Arc<ArcSwap<Vec<String>>>);
 
 impl RealmNames {
     pub(crate) fn new(config: &TurnConfig) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(names(config))))
+        Self(Arc::new(ArcSwap::from_pointee(config.realm_names())))
     }
 
     /// Takes the names of `config`, in which those of before have their place.
     pub(crate) fn replace(&self, config: &TurnConfig) {
-        self.0.store(Arc::new(names(config)));
+        self.0.store(Arc::new(config.realm_names()));
     }
 
     /// Returns the name of a realm.
     pub(crate) fn of(&self, realm: RealmId) -> String {
         self.0.load().get(realm.index().map_or(0, |index| index + 1)).cloned().unwrap_or_default()
     }
-}
-
-fn names(config: &TurnConfig) -> Vec<String> {
-    let further = config.realms.iter().map(|realm| realm.name.clone());
-    std::iter::once(config.realm.clone()).chain(further).collect()
 }
