@@ -40,6 +40,7 @@ use crate::udp_listeners::UdpListeners;
 use crate::worker::Parts;
 use external::Origins;
 use reload::InForce;
+pub(crate) use reload::change_listeners;
 
 /// Descriptors that are not relay sockets: files, listeners, HTTP connections.
 const DESCRIPTORS_KEPT: u64 = 128;

@@ -36,8 +36,8 @@ pub(crate) enum WorkerCommand {
     Engine(Box<EngineCommand>),
     /// For its loop.
     Settings(LoopSettings),
-    /// For its listeners.
-    Listeners(ListenerChange),
+    /// For its listeners. The sender is dropped when they have changed.
+    Listeners(ListenerChange, Sender<()>),
     /// The links to new workers. The sender is dropped when they are known.
     Links(Vec<(WorkerId, WorkerEndpoint)>, Sender<()>),
     /// It gives up its listeners, and ends once it has nothing more to serve.

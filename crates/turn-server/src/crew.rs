@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use tt_net::Poller;
 use tt_turn::WorkerId;
 
-use crate::blueprint::{Blueprint, WorkerIo};
+use crate::blueprint::{Blueprint, WorkerIo, change_listeners};
 use crate::commands::{COMMANDS_MAX, WorkerCommand, WorkerHandle, Workers};
 use crate::config::WORKERS_MAX;
 use crate::counters::WorkerStatus;
@@ -236,9 +236,7 @@ impl Crew {
     fn share_listeners(&self, first: usize, next: usize) -> anyhow::Result<()> {
         let sockets = listeners::bind_further(&self.blueprint.listening(), next - first)?;
         let shares = listeners::share_out(sockets, next - first);
-        for (handle, change) in self.workers.all().iter().skip(first).zip(shares) {
-            handle.send(WorkerCommand::Listeners(change));
-        }
+        change_listeners(self.workers.all().iter().skip(first).zip(shares));
         Ok(())
     }
 }

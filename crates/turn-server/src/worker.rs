@@ -279,7 +279,10 @@ impl Worker {
                     self.parts.settings = settings;
                     self.parts.streams.replace_limits(settings.streams);
                 }
-                WorkerCommand::Listeners(change) => self.change_listeners(change),
+                WorkerCommand::Listeners(change, done) => {
+                    self.change_listeners(change);
+                    drop(done);
+                }
                 WorkerCommand::Links(links, done) => {
                     links.into_iter().for_each(|(worker, endpoint)| self.parts.links.replace(worker, endpoint));
                     drop(done);

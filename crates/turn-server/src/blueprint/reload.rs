@@ -198,10 +198,8 @@ impl Blueprint {
         // All are counted before the first is given back.
         let removed: Vec<Vec<_>> = handles.iter().map(shares).collect();
         let mut added = listeners::share_out(sockets, workers).into_iter();
-        for (handle, removed) in handles.iter().zip(removed) {
-            let change = ListenerChange { removed, ..added.next().unwrap_or_default() };
-            handle.send(WorkerCommand::Listeners(change));
-        }
+        let changes = removed.into_iter().map(|removed| ListenerChange { removed, ..added.next().unwrap_or_default() });
+        change_listeners(handles.iter().zip(changes));
     }
 
     /// Returns the addresses and ports of relay sockets of `config`, on each of which one can be bound.
@@ -320,6 +318,18 @@ impl Blueprint {
         parts.streams.close_all();
         Ok(())
     }
+}
+
+/// Changes the listeners of workers, and returns when each has: until then one may drop what arrives at an address that
+/// is new for it.
+pub(crate) fn change_listeners<'a>(changes: impl Iterator<Item = (&'a WorkerHandle, ListenerChange)>) {
+    let (done, all_done) = channel();
+    for (handle, change) in changes {
+        handle.send(WorkerCommand::Listeners(change, done.clone()));
+    }
+    drop(done);
+    // It ends when all senders are gone. A worker that is down changes them when it starts again.
+    let _ = all_done.recv_timeout(RETIRED_WITHIN);
 }
 
 /// Sends a command to every worker and frees what the workers have replaced: they have no time for it. A worker that is
