@@ -6,7 +6,7 @@ use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use crate::credential::{User, UserId};
 use crate::error::ErrorCode;
-use crate::flow::{FlowEntry, FlowKey, Flows};
+use crate::flow::{FlowKey, Flows};
 use crate::message::TransactionId;
 use crate::permission::PeerFilter;
 use crate::realm::RealmId;
@@ -131,12 +131,12 @@ impl Allocations {
     /// Returns the live allocation of a flow. An expired one is not found, even if it has not been ended.
     #[inline]
     pub(crate) fn find(&self, flow: &FlowKey, now: Nanos) -> Option<u32> {
-        self.flows.get(flow).filter(|entry| entry.expires > now).map(|entry| entry.allocation)
+        self.flows.get(flow).filter(|(expires, _)| *expires > now.0).map(|(_, allocation)| *allocation)
     }
 
     /// Returns the allocation of a flow if it has expired and has not been ended.
     pub(crate) fn find_expired(&self, flow: &FlowKey, now: Nanos) -> Option<u32> {
-        self.flows.get(flow).filter(|entry| entry.expires <= now).map(|entry| entry.allocation)
+        self.flows.get(flow).filter(|(expires, _)| *expires <= now.0).map(|(_, allocation)| *allocation)
     }
 
     #[inline]
@@ -182,7 +182,7 @@ impl Allocations {
         let key = FlowKey::of(&allocation.flow);
         let (first, last) = allocation.ends()?;
         let index = self.records.insert(allocation)?;
-        if !self.flows.insert(key, FlowEntry { expires: last, allocation: index }) {
+        if !self.flows.insert(key, (last.0, index)) {
             self.records.remove(index);
             return None;
         }
@@ -195,7 +195,7 @@ impl Allocations {
         let Some(allocation) = self.records.get(index) else { return false };
         let Some((first, last)) = allocation.ends() else { return false };
         let key = FlowKey::of(&allocation.flow);
-        let stored = self.flows.insert(key, FlowEntry { expires: last, allocation: index });
+        let stored = self.flows.insert(key, (last.0, index));
         debug_assert!(stored, "the flow is in the table already");
         self.wheel.set(index, now, first);
         true

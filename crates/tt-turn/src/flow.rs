@@ -2,16 +2,13 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use tt_model::{FiveTuple, Nanos, Transport};
+use tt_model::{FiveTuple, Transport};
 
 use crate::table::Table;
 
-/// Index and expiry of a flow's allocation.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FlowEntry {
-    pub(crate) expires: Nanos,
-    pub(crate) allocation: u32,
-}
+/// Expiry, nanoseconds, and index of a flow's allocation. Tables of integers are memory that is not touched before it is
+/// used.
+pub(crate) type FlowEntry = (u64, u32);
 
 /// A five-tuple packed into integers: an IPv4 flow into 16 bytes, an IPv6 flow into 40.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,6 +41,12 @@ impl<const N: usize> Key for [u64; N] {
     }
 }
 
+/// A value of integers: the allocator gives zeros of other types by writing them, to all memory of a table.
+pub(crate) trait Value: Copy + Default {}
+
+impl Value for u32 {}
+impl Value for (u64, u32) {}
+
 /// A key and its value. A tuple of integers that are zero is memory that the allocator gives without touching it.
 type Bucket<K, V> = (K, V);
 
@@ -100,7 +106,7 @@ pub(crate) struct Table<K, V> {
     shared_seed: SharedSeed,
 }
 
-impl<K: Key, V: Copy + Default> Table<K, V> {
+impl<K: Key, V: Value> Table<K, V> {
     /// Creates a table that grows up to `capacity` entries, at most two thirds full, hashed with `seed`.
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         Self::with_first(capacity, FIRST, seed)
@@ -286,10 +292,12 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::{Table, Value};
     use crate::shared::registry::fold;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    impl Value for u64 {}
 
     #[test]
     fn keys_spread_and_another_seed_spreads_them_otherwise() {
