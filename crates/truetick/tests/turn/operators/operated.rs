@@ -229,12 +229,16 @@ pub(crate) fn write_secret(folder: &TempDir, name: &str, text: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
+/// Time between two looks: without it a test that logs in again and again takes the processor from the database that it
+/// waits for.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// Waits until `is_so`.
 pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
         assert!(started.elapsed() < PATIENCE, "never: {what}");
-        std::thread::yield_now();
+        std::thread::park_timeout(LOOK_EVERY);
     }
 }
 
