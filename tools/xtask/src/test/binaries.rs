@@ -65,6 +65,7 @@ const MODULES: &[Module] = &[
     alone(module("truetick", "tests/turn", "spray::", Group::Machine)),
     alone(module("truetick", "tests/turn", "user_files::", Group::Machine)),
     alone(module("truetick", "tests/turn", "reload_calls::", Group::Machine)),
+    module("truetick", "tests/turn", "operators::kernel_path::page::", Group::Browser),
     module("truetick", "tests/program", "page::", Group::Browser),
     alone(module("truetick", "tests/program", "floor::", Group::Machine)),
     alone(module("truetick", "tests/program", "busy_machine::", Group::Integration)),
@@ -259,7 +260,7 @@ mod tests {
         let all = jobs("test", "turn", Group::Integration);
         assert_eq!(
             all[0].0,
-            "--skip clients::pion:: --skip clients:: --skip floods:: --skip streams::bounds::a_flood_of_connections_lets --skip streams::bounds::a_flood --skip handshake_loops:: --skip spray:: --skip user_files:: --skip reload_calls::"
+            "--skip clients::pion:: --skip clients:: --skip floods:: --skip streams::bounds::a_flood_of_connections_lets --skip streams::bounds::a_flood --skip handshake_loops:: --skip spray:: --skip user_files:: --skip reload_calls:: --skip operators::kernel_path::page::"
         );
         let alone = ["floods::", "streams::bounds::a_flood --skip streams::bounds::a_flood_of_connections_lets"];
         assert_eq!(all[1..], alone.map(|path| (path.to_owned(), true)));
