@@ -1,5 +1,5 @@
-//! Prints the time of one run of the program in the kernel, with hot caches, and of the writes of a channel: `cargo run --release -p tt-path --example
-//! runs`, as root or with CAP_BPF and CAP_NET_ADMIN.
+//! Prints the time of one run of the program in the kernel, with hot caches, and of the writes of a channel:
+//! `cargo run --release -p tt-path --example runs`, as root or with CAP_BPF and CAP_NET_ADMIN.
 //!
 //! A run gets what the run before has made of the frame, so two paths lead to each other: one removes the ChannelData
 //! header, the next adds it. Frames arrive at the loopback interface of `BPF_PROG_TEST_RUN`, which has no queues, no

@@ -152,14 +152,14 @@ impl Reloader {
     }
 
     /// Applies these parts of `config` to every worker or to none: users, secrets, realms, quotas, certificates, peer
-    /// rules, lifetimes, listeners, workers, relay addresses and ports, how workers wait and send, and how requests are answered. Live
-    /// allocations and open connections continue, also where nothing is listened on any more.
+    /// rules, lifetimes, listeners, workers, relay addresses and ports, how workers wait and send, and how requests are
+    /// answered. Live allocations and open connections continue, also where nothing is listened on any more.
     ///
     /// `before` runs when nothing of it can fail any more: whatever belongs to the same change and may fail.
     ///
     /// # Errors
-    /// A certificate cannot be used, an address cannot be listened on, no socket can be bound on a new relay address, a system call failed, or `before` did;
-    /// everything stays as it was.
+    /// A certificate cannot be used, an address cannot be listened on, no socket can be bound on a new relay address, a
+    /// system call failed, or `before` did; everything stays as it was.
     pub fn reload(&self, config: TurnConfig, before: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
         let (serving, workers) = (self.crew.serving(), config.workers);
         let applied = self.crew.blueprint.reload(config, || {

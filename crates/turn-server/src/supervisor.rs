@@ -15,8 +15,8 @@ const DELAY_MAX: Duration = Duration::from_secs(8);
 /// A worker that ran for this long restarts with the shortest delay again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Runs a worker until the stop flag is set or it has retired. A panic ends the allocations of this worker only. Its listeners stay bound, so
-/// the kernel spreads clients as before.
+/// Runs a worker until the stop flag is set or it has retired. A panic ends the allocations of this worker only. Its
+/// listeners stay bound, so the kernel spreads clients as before.
 pub(crate) fn supervise(mut parts: Parts, blueprint: &Arc<Blueprint>) {
     let (mut counts, mut delay): (WorkerCounters, _) = (*parts.status.counts(), blueprint.restart_delay);
     loop {

@@ -5,8 +5,8 @@ use crate::rows::Rows;
 
 /// A connection to a database, or the intention to make one.
 pub trait Reader: Send {
-    /// Returns all rows of each of `realms`, of which the first is the default one, or `None` if they are those of the last read that succeeded. Connects again
-    /// if it must.
+    /// Returns all rows of each of `realms`, of which the first is the default one, or `None` if they are those of the
+    /// last read that succeeded. Connects again if it must.
     ///
     /// # Errors
     /// Why the database cannot be read. Rows that make no sense are no error.

@@ -45,7 +45,8 @@ pub(crate) struct Registry {
 struct Shard {
     /// Odd during a write.
     version: AtomicU64,
-    /// Keeps the version away from the entries of the shard before. An alignment would have the allocator touch all memory.
+    /// Keeps the version away from the entries of the shard before. An alignment would have the allocator touch all
+    /// memory.
     apart: [u64; 7],
     /// Zero if the entry is free.
     keys: [AtomicU64; SHARD_LEN],

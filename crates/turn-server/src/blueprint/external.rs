@@ -12,6 +12,7 @@ use crate::config::{Realm, TurnConfig};
 use crate::credentials::{ExternalCredentials, ExternalUsers, KeyedUsers};
 use crate::section::PeerRange;
 
+use super::realms::parts_of;
 use super::reload::InForce;
 use super::{Blueprint, random};
 
@@ -138,9 +139,7 @@ impl Origins {
         realms.iter().enumerate().flat_map(move |(index, realm)| {
             let own = self.own_realms.iter().find(|own| own.name == realm.name);
             let own = own.into_iter().flat_map(|own| own.users.iter());
-            let all = own.chain(self.external_users_of(&realm.name));
-            let named = (RealmId::further(index), realm.name.as_str());
-            (0..USER_PARTS).map(move |number| UserPart::of_realm(named, number, all.clone(), seeds))
+            parts_of((index, &realm.name), own.chain(self.external_users_of(&realm.name)), seeds)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use tt_turn::config::{REALMS_MAX, RealmConfig, RealmId};
-use tt_turn::credential::{USER_PARTS, UserPart};
+use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
 use tt_turn::shared::Shared;
 
 use crate::config::{Realm, TurnConfig};
@@ -29,12 +29,20 @@ impl RealmUsers {
         seeds: (&'a Shared, &'a [u8; 32]),
     ) -> impl Iterator<Item = UserPart> + 'a {
         self.0.iter().enumerate().flat_map(move |(index, (name, users))| {
-            let realm = (RealmId::further(index), name.as_str());
             let external = origins.into_iter().flat_map(move |origins| origins.external_users_of(name));
-            let all = users.iter().chain(external);
-            (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, all.clone(), seeds))
+            parts_of((index, name), users.iter().chain(external), seeds)
         })
     }
+}
+
+/// Makes all parts of the realm with this index and name.
+pub(super) fn parts_of<'a>(
+    (index, name): (usize, &'a str),
+    users: impl Iterator<Item = (&'a [u8], UserSecret<'a>)> + Clone + 'a,
+    seeds: (&'a Shared, &'a [u8; 32]),
+) -> impl Iterator<Item = UserPart> + 'a {
+    let realm = (RealmId::further(index), name);
+    (0..USER_PARTS).map(move |number| UserPart::of_realm(realm, number, users.clone(), seeds))
 }
 
 impl Blueprint {

@@ -55,7 +55,7 @@ impl Realm {
         check_name(&self.name).context("name")?;
         ensure!(
             !self.listen.is_empty() || !self.origins.is_empty() || config.external_users == ExternalUsers::Provided,
-            "it needs `listen` or `origins`: no request selects it"
+            "it needs `listen`, `origins` or a `database` with origins: no request selects it"
         );
         let listeners = || config.listen.iter().chain(&config.listen_tcp).chain(&config.listen_tls);
         for addr in &self.listen {

@@ -51,6 +51,7 @@ pub(super) fn run(root: &Path) -> anyhow::Result<String> {
         let browser = line["browser"].as_u64().context("no process")?;
         let (serving, browsing) = shares(&serving, &|| tree_time(browser))?;
         writeln!(go_on)?;
+        ensure!(alone > 0.0 && browsing > 0.0, "{view}: a process that is watched used no processor time");
         let page = (serving - alone).max(0.0);
         let ladder = if *view == BOOK { line["ladder"].as_str().unwrap_or_default() } else { "" };
         let [alone_percent, page_percent, browser_percent] = [alone, page, browsing].map(|share| share * 100.0);

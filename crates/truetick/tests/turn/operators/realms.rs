@@ -277,7 +277,7 @@ fn a_reload_adds_realms_and_changes_origins_listeners_and_quotas() {
 #[test]
 fn rejects_realms_that_no_request_selects_or_two_have() {
     for (was, is, error) in [
-        ("listen = [\"127.0.0.2:0\"]\nuser", "user", "\"a.example\": it needs `listen` or `origins`"),
+        ("listen = [\"127.0.0.2:0\"]\nuser", "user", "\"a.example\": it needs `listen`, `origins` or a `database`"),
         ("listen = [\"127.0.0.2:0\"]\nuser", "listen = [\"127.0.0.3:0\"]\nuser", "127.0.0.3:0 is no address of"),
         ("name = \"b.example\"", "name = \"a.example\"", "another realm has this name"),
         ("name = \"b.example\"", "name = \"truetick\"", "another realm has this name"),
