@@ -8,7 +8,6 @@ use tt_os::addresses::AddressWatch;
 
 use crate::blueprint::{Blueprint, host};
 use crate::config::TurnConfig;
-use crate::crew::Crew;
 use crate::event_log;
 use crate::listeners::{self, Bound, Listening};
 use crate::memory;
@@ -16,6 +15,7 @@ use crate::passed::PassedSockets;
 use crate::records::{self, Records};
 use crate::running::{Running, StatusReader};
 use crate::streams::{HandshakePool, HandshakeThread};
+use crate::worker_set::WorkerSet;
 
 /// Binds everything that `config` names and starts the workers.
 ///
@@ -46,11 +46,11 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
         records::start(config.cdr.as_ref(), blueprint.realm_names())?;
 
     let log_loss = event_log.loss();
-    let crew = Arc::new(Crew::new(Arc::clone(&blueprint), event_log, record_sender));
-    let newcomers = crew.prepare(0..config.workers, listeners::share_out(sockets, config.workers))?;
+    let worker_set = Arc::new(WorkerSet::new(Arc::clone(&blueprint), event_log, record_sender));
+    let prepared = worker_set.prepare(0..config.workers, listeners::share_out(sockets, config.workers))?;
     let (memory, memory_thread) = memory::watch(&blueprint.memory_max, &blueprint.shared, &blueprint.stop)?;
     let status = StatusReader {
-        crew: Arc::clone(&crew),
+        worker_set: Arc::clone(&worker_set),
         realm: config.realm.clone(),
         sample_one_in: config.sample_one_in,
         log_loss,
@@ -63,17 +63,17 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
         threads.push(path.run(&blueprint.stop)?);
         path.drop_privileges();
     }
-    crew.start(newcomers)?;
-    crew.begin(config.workers);
+    worker_set.start(prepared)?;
+    worker_set.set_serving(config.workers);
     threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
     threads.extend(record_thread);
     threads.push(memory_thread);
-    let (follower, follower_waker) = host::follow(&blueprint, address_watch, crew.workers.clone())?;
+    let (follower, follower_waker) = host::follow(&blueprint, address_watch, worker_set.workers.clone())?;
     threads.push(follower);
     let wakers = pool.wakers().chain([follower_waker]).collect();
     let stop = Arc::clone(&blueprint.stop);
-    Ok(Running { listen, streams, listens, stop, wakers, threads, crew, status })
+    Ok(Running { listen, streams, listens, stop, wakers, threads, worker_set, status })
 }
 
 /// Starts the threads of TLS handshakes. A reload may bring the first certificate.

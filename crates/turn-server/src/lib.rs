@@ -37,7 +37,6 @@ mod commands;
 mod config;
 mod counters;
 mod credentials;
-mod crew;
 mod event_log;
 mod hand_off;
 mod kernel_path;
@@ -60,6 +59,7 @@ mod streams;
 mod supervisor;
 mod udp_listeners;
 mod worker;
+mod worker_set;
 
 pub use blueprint::check::check;
 pub use config::{Realm, RelayIp, TurnConfig};

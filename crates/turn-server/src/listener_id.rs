@@ -18,11 +18,11 @@ impl ListenerId {
 
 /// That a worker may have allocations at a former listener, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct ListenerUse {
     workers: Arc<AtomicUsize>,
 }
 
-impl Share {
+impl ListenerUse {
     /// Counts one more of the workers.
     pub(crate) fn new(workers: &Arc<AtomicUsize>) -> Self {
         workers.fetch_add(1, Ordering::AcqRel);
@@ -35,7 +35,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for ListenerUse {
     fn drop(&mut self) {
         self.workers.fetch_sub(1, Ordering::AcqRel);
     }

@@ -10,7 +10,7 @@ use tt_net::UdpSocket;
 use tt_net::stream::StreamListener;
 
 use crate::config::TurnConfig;
-use crate::listener_id::{ListenerId, Share};
+use crate::listener_id::{ListenerId, ListenerUse};
 use crate::streams::Takes;
 pub(crate) use bind::{Bound, bind, bind_further};
 
@@ -133,7 +133,7 @@ pub(crate) enum Sockets {
 pub(crate) struct ListenerChange {
     pub(crate) udp: Vec<(ListenerId, UdpSocket)>,
     pub(crate) streams: Vec<(ListenerId, StreamListener, Takes)>,
-    pub(crate) removed: Vec<(ListenerId, Share)>,
+    pub(crate) removed: Vec<(ListenerId, ListenerUse)>,
 }
 
 /// Shares sockets out. Groups with fewer sockets than workers begin at different workers.

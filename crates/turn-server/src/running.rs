@@ -15,12 +15,12 @@ use crate::commands::WorkerHandles;
 use crate::config::TurnConfig;
 use crate::counters::{self, Totals};
 use crate::credentials::ExternalCredentials;
-use crate::crew::Crew;
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
 use crate::operator::Orders;
 use crate::records::RecordCounts;
+use crate::worker_set::WorkerSet;
 
 /// A running server. Without [`Running::stop`] its threads run until the process ends.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ pub struct Running {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) wakers: Vec<Waker>,
     pub(crate) threads: Vec<JoinHandle<()>>,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) worker_set: Arc<WorkerSet>,
     pub(crate) status: StatusReader,
 }
 
 /// Reads the status of the workers from any thread.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusReader {
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) worker_set: Arc<WorkerSet>,
     pub(crate) realm: String,
     pub(crate) sample_one_in: u32,
     pub(crate) log_loss: LogLoss,
@@ -81,24 +81,24 @@ impl Running {
     /// Returns access to the live allocations of all workers, for the control plane.
     #[must_use]
     pub fn allocation_admin(&self) -> Arc<dyn AllocationAdmin> {
-        Arc::new(WorkerHandles::new(self.crew.workers.clone()))
+        Arc::new(WorkerHandles::new(self.worker_set.workers.clone()))
     }
 
     /// Returns bans and drains, for the control plane.
     #[must_use]
     pub fn operator(&self) -> Arc<dyn Operator> {
-        Arc::new(Orders { workers: self.crew.workers.clone(), blueprint: Arc::clone(&self.crew.blueprint) })
+        Arc::new(Orders { workers: self.worker_set.workers.clone(), blueprint: Arc::clone(&self.worker_set.blueprint) })
     }
 
     /// Rejects new allocations from now on; live allocations continue.
     pub fn drain(&self) {
-        self.crew.blueprint.shared.drain();
+        self.worker_set.blueprint.shared.drain();
     }
 
     /// Returns the number of live allocations.
     #[must_use]
     pub fn allocations(&self) -> u32 {
-        self.crew.blueprint.shared.allocations()
+        self.worker_set.blueprint.shared.allocations()
     }
 
     /// As [`Reloader::reload`].
@@ -113,22 +113,22 @@ impl Running {
     #[must_use]
     pub fn reloader(&self) -> Reloader {
         let realm = self.status.realm.clone();
-        Reloader { crew: Arc::clone(&self.crew), realm }
+        Reloader { worker_set: Arc::clone(&self.worker_set), realm }
     }
 
     /// Returns access to further users and secrets, if the configuration says that they are provided.
     #[must_use]
     pub fn credential_sink(&self) -> CredentialSink {
-        CredentialSink { crew: Arc::clone(&self.crew) }
+        CredentialSink { worker_set: Arc::clone(&self.worker_set) }
     }
 
     /// Stops the workers after their current round and returns the final counters.
     pub fn stop(self) -> Totals {
         self.stop.store(true, Ordering::Relaxed);
         self.wakers.iter().for_each(Waker::wake);
-        self.crew.workers.all().iter().for_each(|handle| handle.waker.wake());
+        self.worker_set.workers.all().iter().for_each(|handle| handle.waker.wake());
         self.threads.iter().for_each(|thread| thread.thread().unpark());
-        for thread in self.threads.into_iter().chain(self.crew.end()) {
+        for thread in self.threads.into_iter().chain(self.worker_set.end()) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the TURN server panicked");
             }
@@ -140,7 +140,7 @@ impl Running {
 /// Replaces the configuration of a running server, from any thread.
 #[derive(Clone, Debug)]
 pub struct Reloader {
-    crew: Arc<Crew>,
+    worker_set: Arc<WorkerSet>,
     realm: String,
 }
 
@@ -161,18 +161,18 @@ impl Reloader {
     /// A certificate cannot be used, an address cannot be listened on, no socket can be bound on a new relay address, a
     /// system call failed, or `before` did; everything stays as it was.
     pub fn reload(&self, config: TurnConfig, before: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let (serving, workers) = (self.crew.serving(), config.workers);
-        let applied = self.crew.blueprint.reload(config, || {
+        let (serving, workers) = (self.worker_set.serving(), config.workers);
+        let applied = self.worker_set.blueprint.reload(config, || {
             // New workers serve before anything changes, and retire if nothing does.
-            self.crew.grow(workers)?;
+            self.worker_set.grow(workers)?;
             if let Err(error) = before() {
-                self.crew.shrink(serving);
+                self.worker_set.shrink(serving);
                 return Err(error);
             }
-            Ok(self.crew.workers.all())
+            Ok(self.worker_set.workers.all())
         });
         if applied.is_ok() {
-            self.crew.shrink(workers);
+            self.worker_set.shrink(workers);
         }
         applied
     }
@@ -181,7 +181,7 @@ impl Reloader {
 /// Replaces the users and secrets that come from outside the configuration, from any thread.
 #[derive(Clone, Debug)]
 pub struct CredentialSink {
-    crew: Arc<Crew>,
+    worker_set: Arc<WorkerSet>,
 }
 
 impl CredentialSink {
@@ -191,32 +191,32 @@ impl CredentialSink {
     /// # Errors
     /// A system call failed; the old ones stay in force.
     pub fn replace(&self, credentials: ExternalCredentials) -> anyhow::Result<bool> {
-        self.crew.blueprint.replace_external(credentials, &self.crew.workers.all())
+        self.worker_set.blueprint.replace_external(credentials, &self.worker_set.workers.all())
     }
 }
 
 impl StatusReader {
     fn totals(&self) -> Totals {
-        Totals::of(self.crew.statuses().iter().map(Arc::as_ref))
+        Totals::of(self.worker_set.statuses().iter().map(Arc::as_ref))
     }
 
     fn read(&self) -> TurnStatus {
-        let (totals, statuses) = (self.totals(), self.crew.statuses());
+        let (totals, statuses) = (self.totals(), self.worker_set.statuses());
         let each = || statuses.iter().map(Arc::as_ref);
         TurnStatus {
-            listens: self.crew.blueprint.listening().names(),
+            listens: self.worker_set.blueprint.listening().names(),
             realm: self.realm.clone(),
-            workers: self.crew.serving(),
+            workers: self.worker_set.serving(),
             ledger: totals.accounting(),
             stages: timing::stages(&counters::stages(each()), self.sample_one_in, clock::calibration()),
-            allocations: totals.allocations(self.crew.blueprint.allocations_max()),
+            allocations: totals.allocations(self.worker_set.blueprint.allocations_max()),
             bindings: totals.bindings(),
             streams: totals.streams(),
-            draining: self.crew.blueprint.shared.is_draining(),
+            draining: self.worker_set.blueprint.shared.is_draining(),
             workers_down: each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
             panics: each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
-            kernel_path: self.crew.blueprint.kernel_path().map(|path| path.status(totals.kernel_relayed())),
+            kernel_path: self.worker_set.blueprint.kernel_path().map(|path| path.status(totals.kernel_relayed())),
             events_lost: vec![
                 Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },
@@ -224,7 +224,7 @@ impl StatusReader {
             memory: self.memory.max_bytes().map(|max_bytes| Memory {
                 resident_bytes: self.memory.resident_bytes(),
                 max_bytes,
-                is_full: self.crew.blueprint.shared.is_memory_full(),
+                is_full: self.worker_set.blueprint.shared.is_memory_full(),
             }),
             records: self.records(&totals),
             faults: call_errors(&totals),

@@ -55,7 +55,7 @@ fn case_a83_a_workers_panic_is_its_own() {
     let (mut gone, mut others): (Vec<_>, Vec<_>) = clients.into_iter().partition(|(worker, _)| *worker == broken);
     assert!(!others.is_empty());
 
-    assert!(running.crew.workers.all()[broken].send(WorkerCommand::new(|_, _| panic!("injected by the test"))));
+    assert!(running.worker_set.workers.all()[broken].send(WorkerCommand::new(|_, _| panic!("injected by the test"))));
     let reading = running.reading();
     wait("the worker is down", || reading().workers_down == 1);
     others.iter_mut().for_each(|(_, client)| relays(client, &peer));

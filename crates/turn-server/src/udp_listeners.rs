@@ -9,7 +9,7 @@ use tt_model::{FiveTuple, Transport};
 use tt_net::{Poller, UdpSocket};
 use tt_turn::Server;
 
-use crate::listener_id::{ListenerId, Share};
+use crate::listener_id::{ListenerId, ListenerUse};
 
 /// What a listener takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ struct Place {
     /// The worker retires: the kernel gives it nothing more, and it sends to its clients from here.
     is_retiring: bool,
     /// Of a listener that is not open any more, while this worker has allocations here.
-    share: Option<Share>,
+    share: Option<ListenerUse>,
     /// The number of workers that have some. It lives as long as the sockets.
     workers: Option<Arc<AtomicUsize>>,
 }
@@ -65,7 +65,7 @@ impl UdpListeners {
     }
 
     /// Lets a listener take only what belongs to allocations, until no worker has some here.
-    pub(crate) fn remove(&mut self, id: ListenerId, share: Share) {
+    pub(crate) fn remove(&mut self, id: ListenerId, share: ListenerUse) {
         // A worker that retires has closed it, or never had it.
         if let Some(place) = self.places.iter_mut().flatten().find(|place| place.id == id && place.share.is_none()) {
             self.closing += usize::from(place.state == State::Open);

@@ -18,7 +18,7 @@ use tt_turn::{Server, WorkerId};
 use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
 use crate::config::{TurnConfig, WORKERS_MAX};
 use crate::credentials::Users;
-use crate::listener_id::{ListenerId, Share};
+use crate::listener_id::{ListenerId, ListenerUse};
 use crate::listeners::{self, Bound, ListenerChange, Listening, Sockets};
 use crate::passed::PassedSockets;
 use crate::relay_pool::RelayPlan;
@@ -194,7 +194,7 @@ impl Blueprint {
         if let Some(path) = self.kernel_path() {
             path.listen_on(&self.listening.load().udp_addrs());
         }
-        let shares = |_| removed.iter().map(|(id, workers)| (*id, Share::new(workers))).collect();
+        let shares = |_| removed.iter().map(|(id, workers)| (*id, ListenerUse::new(workers))).collect();
         // All are counted before the first is given back.
         let removed: Vec<Vec<_>> = handles.iter().map(shares).collect();
         let mut added = listeners::share_out(sockets, workers).into_iter();

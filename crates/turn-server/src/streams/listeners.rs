@@ -10,7 +10,7 @@ use tt_net::{IoFault, Poller};
 use tt_turn::Server;
 
 use super::{RejectReason, Streams, Takes};
-use crate::listener_id::{ListenerId, Share};
+use crate::listener_id::{ListenerId, ListenerUse};
 use crate::poll_key::listener_key;
 use crate::section::StreamLimits;
 
@@ -59,7 +59,7 @@ impl Streams {
     }
 
     /// Closes a listener once the connections that wait have been accepted. Returns its key, which must be served.
-    pub(crate) fn remove_listener(&mut self, id: ListenerId, share: &Share) -> Option<u64> {
+    pub(crate) fn remove_listener(&mut self, id: ListenerId, share: &ListenerUse) -> Option<u64> {
         let has_id = |place: &Option<Place>| place.as_ref().is_some_and(|place| place.id == id);
         let index = self.listeners.iter().position(has_id)?;
         let place = self.listeners[index].as_mut()?;

@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_millis(1);
 
 /// The workers of a server. A worker that retires keeps its number until it has ended, and a later one gets it again.
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerSet {
     pub(crate) blueprint: Arc<Blueprint>,
     pub(crate) workers: Workers,
     /// By the number of the worker, also of those that have ended.
@@ -45,14 +45,14 @@ pub(crate) struct Crew {
 
 /// A worker before its thread starts.
 #[derive(Debug)]
-pub(crate) struct Newcomer {
+pub(crate) struct PreparedWorker {
     parts: Parts,
     handle: WorkerHandle,
     endpoint: WorkerEndpoint,
 }
 
-impl Crew {
-    /// Returns a crew without workers.
+impl WorkerSet {
+    /// Returns a set without workers.
     pub(crate) fn new(blueprint: Arc<Blueprint>, event_log: EventLog, records: Option<RecordSender>) -> Self {
         Self {
             blueprint,
@@ -89,7 +89,7 @@ impl Crew {
         &self,
         numbers: impl IntoIterator<Item = usize>,
         shares: Vec<ListenerChange>,
-    ) -> anyhow::Result<Vec<Newcomer>> {
+    ) -> anyhow::Result<Vec<PreparedWorker>> {
         let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut worker_ios = Vec::with_capacity(shares.len());
         for (number, listeners) in numbers.into_iter().zip(shares) {
@@ -104,7 +104,7 @@ impl Crew {
         }
         let statuses = self.statuses();
         let outputs = self.outputs().clone().context("turn: the server ends")?;
-        let newcomer = |(number, worker_io, handle, endpoint): (usize, WorkerIo, _, _)| {
+        let prepare_one = |(number, worker_io, handle, endpoint): (usize, WorkerIo, _, _)| {
             let id = WorkerId(u16::try_from(number).unwrap_or(u16::MAX));
             let mut parts = self.blueprint.worker(id, worker_io, endpoints.clone(), outputs.clone())?;
             let path = self.blueprint.kernel_path().map(|path| path.worker(id.0)).transpose()?;
@@ -112,19 +112,19 @@ impl Crew {
             if let Some(status) = statuses.get(number) {
                 parts.continue_from(status);
             }
-            Ok(Newcomer { parts, handle, endpoint })
+            Ok(PreparedWorker { parts, handle, endpoint })
         };
-        worker_ios.into_iter().map(newcomer).collect()
+        worker_ios.into_iter().map(prepare_one).collect()
     }
 
     /// Starts the threads of prepared workers.
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub(crate) fn start(&self, newcomers: Vec<Newcomer>) -> anyhow::Result<()> {
+    pub(crate) fn start(&self, prepared: Vec<PreparedWorker>) -> anyhow::Result<()> {
         let mut workers = Vec::clone(&self.workers.all());
         let mut statuses = Vec::clone(&self.statuses());
-        for Newcomer { parts, handle, endpoint } in newcomers {
+        for PreparedWorker { parts, handle, endpoint } in prepared {
             let number = usize::from(parts.server.worker().0);
             let (blueprint, status, ended) =
                 (Arc::clone(&self.blueprint), Arc::clone(&parts.status), Arc::clone(&handle.has_ended));
@@ -145,8 +145,8 @@ impl Crew {
         Ok(())
     }
 
-    /// Takes note of the workers of the start.
-    pub(crate) fn begin(&self, workers: usize) {
+    /// Sets the number of workers of the start.
+    pub(crate) fn set_serving(&self, workers: usize) {
         self.serving.store(workers, Ordering::Relaxed);
     }
 
@@ -160,7 +160,7 @@ impl Crew {
             return Ok(());
         }
         self.serving.store(next, Ordering::Relaxed);
-        let grown = self.call_back(serving, next).and_then(|ended| self.hire(&ended));
+        let grown = self.resume(serving, next).and_then(|ended| self.start_new(&ended));
         let grown = grown.and_then(|()| self.share_listeners(serving, next));
         if grown.is_err() {
             self.shrink(serving);
@@ -181,7 +181,7 @@ impl Crew {
     }
 
     /// Lets workers that retire serve again, and returns the numbers of those that have ended or never were.
-    fn call_back(&self, first: usize, next: usize) -> anyhow::Result<Vec<usize>> {
+    fn resume(&self, first: usize, next: usize) -> anyhow::Result<Vec<usize>> {
         let workers = self.workers.all();
         let mut ended = Vec::new();
         for number in first..next {
@@ -199,7 +199,7 @@ impl Crew {
     }
 
     /// Starts new workers with these numbers.
-    fn hire(&self, numbers: &[usize]) -> anyhow::Result<()> {
+    fn start_new(&self, numbers: &[usize]) -> anyhow::Result<()> {
         let former = self.workers.all();
         let deadline = Instant::now() + REPLY_WITHIN;
         for handle in numbers.iter().filter_map(|number| former.get(*number)) {
@@ -209,9 +209,9 @@ impl Crew {
             }
         }
         let none = numbers.iter().map(|_| ListenerChange::default()).collect();
-        let newcomers = self.prepare(numbers.iter().copied(), none)?;
-        let links: Vec<_> = newcomers.iter().map(|new| (new.parts.server.worker(), new.endpoint.clone())).collect();
-        self.start(newcomers)?;
+        let prepared = self.prepare(numbers.iter().copied(), none)?;
+        let links: Vec<_> = prepared.iter().map(|new| (new.parts.server.worker(), new.endpoint.clone())).collect();
+        self.start(prepared)?;
         let workers = self.workers.all();
         let (done, all_done) = channel();
         for (number, handle) in workers.iter().enumerate() {
