@@ -17,6 +17,7 @@ struct Expected {
     secrets: Vec<String>,
     peers: [Vec<String>; 2],
     options: [Option<u64>; 3],
+    origins: Vec<String>,
     skipped: Vec<&'static str>,
 }
 
@@ -31,7 +32,7 @@ pub fn run(data: &[u8]) {
         if choices.is_spent() {
             break;
         }
-        let (kind, first, second) = (choices.byte() % 6, column(&mut choices), column(&mut choices));
+        let (kind, first, second) = (choices.byte() % 7, column(&mut choices), column(&mut choices));
         let added = match kind {
             0 => rows.add_user(first.as_deref(), second.as_deref()),
             1 => rows.add_secret(first.as_deref()),
@@ -41,10 +42,11 @@ pub fn run(data: &[u8]) {
                 rows.add_option(first.as_deref(), second.as_deref());
                 Ok(())
             }
-            _ => {
+            5 => {
                 first.iter().for_each(|text| source(text));
                 Ok(())
             }
+            _ => rows.add_origin(first.as_deref()),
         };
         added.expect("fewer rows than any bound");
         expected.add(kind, first, second);
@@ -70,6 +72,7 @@ impl Expected {
             secrets: rows.secrets.iter().map(|secret| secret.0.to_string()).collect(),
             peers: [rows.allowed_peers.clone(), rows.denied_peers.clone()],
             options: [options.max_bps, options.user_quota, options.total_quota],
+            origins: rows.origins.clone(),
             skipped: sorted(skipped.collect()),
         }
     }
@@ -99,11 +102,28 @@ impl Expected {
                     None => "option_invalid",
                 }
             }
-            _ => return,
+            5 => return,
+            _ => match plain(first, 256) {
+                Some(origin) => return self.add_origin(origin),
+                None => "origin_invalid",
+            },
         };
         self.skipped.push(reason);
         self.skipped = sorted(std::mem::take(&mut self.skipped));
     }
+
+    fn add_origin(&mut self, origin: String) {
+        let short = without_port(&origin);
+        self.origins.push(origin);
+        self.origins.extend(short);
+    }
+}
+
+/// The rest of an origin without the default port of its scheme (RFC 6454 section 6.2), where it has that port.
+fn without_port(origin: &str) -> Option<String> {
+    let (scheme, rest) = origin.split_once("://")?;
+    let (host, port) = rest.rsplit_once(':')?;
+    matches!((scheme, port), ("http", "80") | ("https", "443")).then(|| format!("{scheme}://{host}"))
 }
 
 /// In the order of [`SkipReason::ALL`].

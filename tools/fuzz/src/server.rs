@@ -226,6 +226,10 @@ impl World {
         }
         self.register_retired();
         self.operator.check_pools(self.shared.used());
+        for client in 0..CLIENTS {
+            let lives = self.grants.get(&client).is_some_and(|grants| grants.expires > self.now);
+            assert_eq!(self.server.knows_flow(self.now, &Self::flow(client)), lives, "client {client}");
+        }
     }
 
     fn pass(&mut self, seconds: u64) {
