@@ -25,6 +25,7 @@ mod gate;
 mod guard;
 mod history;
 mod incident;
+pub mod kept_report;
 mod live;
 mod machine;
 #[cfg(feature = "market")]

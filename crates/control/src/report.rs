@@ -1,4 +1,4 @@
-//! `/api/v1/machine/report`: the kept result of a bench on this machine, from which the page draws its figures.
+//! `/api/v1/machine/report` and `/api/v1/machine/why`: kept results of this machine, from which the page draws its figures.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -6,13 +6,19 @@ use axum::response::{IntoResponse, Response};
 use crate::answer::json_of;
 use crate::state::App;
 
-/// The command that writes a report.
-const COMMAND: &str = "truetick bench ring";
-
 /// Returns the kept report. Without one, returns the command that writes one with status 200, since the page always asks.
 pub(crate) async fn report(app: App) -> Response {
-    match &app.state.report {
-        Some(report) => ([(CONTENT_TYPE, "application/json")], report.to_string()).into_response(),
-        None => json_of(&serde_json::json!({ "absent": "report", "command": COMMAND })),
+    kept(app.state.report.as_deref(), "report", "truetick bench ring")
+}
+
+/// Returns the kept answer of `truetick why`, or the command, as [`report`] does.
+pub(crate) async fn why(app: App) -> Response {
+    kept(app.state.why.as_deref(), "why", "truetick why")
+}
+
+fn kept(text: Option<&str>, name: &str, command: &str) -> Response {
+    match text {
+        Some(text) => ([(CONTENT_TYPE, "application/json")], text.to_owned()).into_response(),
+        None => json_of(&serde_json::json!({ "absent": name, "command": command })),
     }
 }

@@ -124,6 +124,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/v1/machine", get(machine::machine))
         .route("/api/v1/machine/passes", get(passes::passes))
         .route("/api/v1/machine/report", get(report::report))
+        .route("/api/v1/machine/why", get(report::why))
         .fallback(guard::not_found)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::guard))
         .with_state(shared)

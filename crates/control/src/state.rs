@@ -55,6 +55,8 @@ pub struct State {
     pub metrics_names: MetricsNames,
     /// `report.json` of a bench on this machine, for the page's figures.
     pub report: Option<Arc<str>>,
+    /// `why.json` of this machine, for the page's answer.
+    pub why: Option<Arc<str>>,
 }
 
 /// Control of the TURN server.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use ::bench::report::Build;
-use ::bench::{Destination, Programs, Selection, WhenBusy, count, ring};
+use ::bench::{Destination, Programs, Selection, WhenBusy, count, ring, verify};
+use anyhow::ensure;
 use clap::ValueEnum;
 
 use crate::results;
@@ -12,9 +13,13 @@ use crate::results;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Rows to measure; `all` leaves the gate's out, which take minutes; `count` counts the instructions of one
-    /// operation per row instead of time
+    /// operation per row instead of time; `verify` says whether results in JSON can be kept, and measures nothing
     #[arg(value_enum, default_value_t = What::All)]
     what: What,
+
+    /// With `verify`: why.json, floor.json, ring.json or summary.json
+    #[arg(value_name = "FILE", required_if_eq("what", "verify"))]
+    files: Vec<PathBuf>,
 
     /// Fewer samples, at most two minutes; the result is labelled quick
     #[arg(long)]
@@ -73,6 +78,7 @@ enum What {
     Gate,
     Market,
     Count,
+    Verify,
 }
 
 /// Flags of `bench ring` without `--row`.
@@ -124,6 +130,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.echo {
         return ::bench::echo::serve();
     }
+    ensure!(args.files.is_empty() || matches!(args.what, What::Verify), "only `bench verify` takes files");
     let selection = match args.what {
         What::All => Selection::All,
         What::Turn => Selection::Turn,
@@ -135,6 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             let Args { row, check, write, .. } = args;
             return count::run(&count::Options { row, check, write, build: build(), tracee });
         }
+        What::Verify => return verify::run(&args.files),
     };
     let (row, quick, json, when_busy) = (args.row, args.quick, args.json, when_busy(args.force));
     let destination = Destination { out: args.out, results: results::folder(), csv: args.csv };
@@ -144,21 +152,23 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 fn ring_options(args: Args) -> ring::Options {
-    let RingArgs { events, slots, warmup, rate, cpus, ablation, layouts, plot } = args.ring;
+    let RingArgs { events, slots, warmup, rate: rates, cpus, ablation, layouts, plot } = args.ring;
+    let (quick, json, build, when_busy) = (args.quick, args.json, build(), when_busy(args.force));
+    let destination = Destination { out: args.out, results: results::folder(), csv: args.csv };
     ring::Options {
-        quick: args.quick,
+        quick,
         events,
         slots,
         warmup,
-        rates: rate,
+        rates,
         cpus,
         ablation,
         layouts,
         plot,
-        json: args.json,
-        destination: Destination { out: args.out, results: results::folder(), csv: args.csv },
-        build: build(),
-        when_busy: when_busy(args.force),
+        json,
+        destination,
+        build,
+        when_busy,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::simulate;
 #[cfg(feature = "market")]
 use crate::{audit, market, record, replay, up};
 #[cfg(feature = "bench")]
-use crate::{bench, floor};
+use crate::{bench, floor, why};
 #[cfg(feature = "turn")]
 use crate::{check, conform, credential, import, stun, turn};
 #[cfg(feature = "risk")]
@@ -118,6 +118,9 @@ enum Command {
     /// Measure the latency floor and the stalls of this machine
     #[cfg(feature = "bench")]
     Floor(floor::Args),
+    /// Say how much of the time between two cores is the machine's, what stalls them, and what would help
+    #[cfg(feature = "bench")]
+    Why(why::Args),
     /// Measure every published figure on this machine
     #[cfg(feature = "bench")]
     Bench(Box<bench::Args>),
@@ -258,6 +261,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Simulate(args) => simulate::run(args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "bench")]
         Command::Floor(args) => floor::run(args).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "bench")]
+        Command::Why(args) => why::run(args).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "bench")]
         Command::Bench(args) => bench::run(*args).map(|()| ExitCode::SUCCESS),
         Command::Completions(args) => manual::completions(&args, Cli::command()).map(|()| ExitCode::SUCCESS),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ::bench::floor;
+
 use crate::bench::{build, when_busy};
 
 /// Flags of `truetick floor`.
@@ -41,14 +43,7 @@ pub struct Args {
 /// # Errors
 /// `BusyError` on a busy machine; another bench is running, a thread cannot be pinned, the clock drifts, or a file cannot be written.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    ::bench::floor::run(&::bench::floor::Options {
-        quick: args.quick,
-        jitter: args.jitter,
-        at_once: args.at_once,
-        threshold_ns: args.threshold_ns,
-        json: args.json,
-        out: args.out,
-        build: build(),
-        when_busy: when_busy(args.force),
-    })
+    let Args { quick, force, jitter, at_once, threshold_ns, json, out } = args;
+    let (build, when_busy) = (build(), when_busy(force));
+    floor::run(&floor::Options { quick, jitter, at_once, threshold_ns, json, out, build, when_busy })
 }

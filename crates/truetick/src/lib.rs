@@ -32,7 +32,6 @@ pub mod gate;
 #[cfg(feature = "turn")]
 pub mod import;
 #[cfg(any(feature = "market", feature = "turn"))]
-mod kept_report;
 #[cfg(feature = "turn")]
 mod login;
 pub mod manual;
@@ -62,3 +61,5 @@ mod tour;
 pub mod turn;
 #[cfg(feature = "market")]
 pub mod up;
+#[cfg(feature = "bench")]
+pub mod why;

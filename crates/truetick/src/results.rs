@@ -4,6 +4,5 @@ use std::path::PathBuf;
 
 /// Returns the default folder of all results.
 pub(crate) fn folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    target.join("bench")
+    PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into())).join("bench")
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use control::{Admin, HttpSection, State};
+use control::{Admin, HttpSection, State, kept_report};
 use market_feed::{FeedConfig, Feeds, MarketConfig, Publishing};
 use risk_gate::LimitsFile;
 use risk_gate::config::RiskSection;
@@ -20,7 +20,7 @@ use turn_server::{TurnConfig, TurnSection};
 use crate::config::Config;
 use crate::market::admin::Admin as FeedAdmin;
 use crate::market::{Followed, connecting};
-use crate::{control_state, kept_report, results, simulated_venues as venues, turn};
+use crate::{control_state, results, simulated_venues as venues, turn};
 use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
@@ -156,6 +156,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     })?;
     state.token = token;
     state.report = report;
+    state.why = kept_report::newest(kept_report::ANSWER, &results::folder());
     state.allowed_hosts.clone_from(&config.http.allowed_hosts);
     state.metrics_names = config.http.metrics_names;
     // Simulated venues end with this function; nothing should miss them.
@@ -255,8 +256,8 @@ fn no_simulation(args: &Args) -> Result<Option<Simulation>> {
 /// Reads the configured report, or the newest one of a bench.
 fn report(args: &Args, config: &Config) -> Result<Option<Arc<str>>> {
     match args.report.as_ref().or(config.http.report.as_ref()) {
-        Some(path) => kept_report::read(path).map(Some),
-        None => Ok(kept_report::newest(&results::folder(), tt_status::REPORT_FILE)),
+        Some(path) => kept_report::read(kept_report::FIGURES, path).map(Some),
+        None => Ok(kept_report::newest(kept_report::FIGURES, &results::folder())),
     }
 }
 

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 
 use anyhow::Context as _;
-use control::{Admin, HttpSection, State};
+use control::{Admin, HttpSection, State, kept_report};
 use libsystemd::daemon::{self, NotifyState};
 use tt_os::{shutdown, stdout};
 use tt_status::Reading;
@@ -22,7 +22,7 @@ use turn_server::{ExternalUsers, PassedSockets, PeerRange, RecordOutput, Running
 
 use crate::config::Config;
 use crate::reload::Requests;
-use crate::{control_state, kept_report, stun};
+use crate::{control_state, stun};
 use database::Opened;
 use origin::Origin;
 use signals::SignalLoop;
@@ -61,7 +61,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     let database = database::open(&section, &turn, loaded.database_password())?;
     let config = loaded.into_config();
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
-    let report = config.http.report.as_deref().map(kept_report::read).transpose()?;
+    let report = config.http.report.as_deref().map(|path| kept_report::read(kept_report::FIGURES, path)).transpose()?;
     let http = args.http.or(config.http.listen);
     let passed_http = http.and_then(|addr| passed.take_http(addr));
     if args.only.check_config {

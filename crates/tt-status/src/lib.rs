@@ -32,3 +32,9 @@ pub const REPORT_FILE: &str = "report.json";
 
 /// The version of `report.json` that a bench writes and the page reads.
 pub const REPORT_FORMAT: u64 = 2;
+
+/// Name of the file in a result's folder that the page's answer is from.
+pub const WHY_FILE: &str = "why.json";
+
+/// Format of [`WHY_FILE`], in its `truetick_why`.
+pub const WHY_FORMAT: u64 = 1;

@@ -6,10 +6,12 @@
 //! * [`harness`] runs one row: block by block, with every answer compared to a reference.
 //! * [`rows`] holds the rows of the three engines. A row calls the shipped function.
 //! * [`runner`] times all rows in turn; [`count`] counts instructions instead of time.
+//! * [`verify`] says whether a contributed result can be kept.
 //! * [`tables`] generates the tables of BENCHMARKING.md from kept files.
-//! * [`ring`] is `truetick bench ring`, [`floor`] is `truetick floor`.
+//! * [`ring`] is `truetick bench ring`, [`floor`] is `truetick floor`, [`why`] is `truetick why`.
 //!
-//! The command line is in the `truetick` crate; it fills [`Options`], [`ring::Options`] and [`floor::Options`].
+//! The command line is in the `truetick` crate; it fills [`Options`], [`ring::Options`], [`floor::Options`] and
+//! [`why::Options`].
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
@@ -24,6 +26,8 @@ pub mod ring;
 pub mod rows;
 pub mod runner;
 pub mod tables;
+pub mod verify;
+pub mod why;
 
 pub use harness::exclusive::{BusyError, WhenBusy};
 pub use harness::results::Destination;

@@ -15,6 +15,7 @@ mod ping_pong;
 mod placement;
 mod sharing;
 mod stall;
+mod trace;
 mod transfer;
 
 pub use chase::{Chase, ChasePlan, Lines, memory};
@@ -29,4 +30,5 @@ pub use ping_pong::PingPong;
 pub use placement::Placement;
 pub use sharing::{SharingRun, Spacing, run_sharing};
 pub use stall::{Evidence, Jitter, Stall, StallCause, StallWatch, WatchPlan, Witness};
+pub use trace::{Busy, Trace};
 pub use transfer::{Probe, Transfer, watch_transfer};

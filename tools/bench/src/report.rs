@@ -4,7 +4,7 @@
 //! * [`Row`] is what it says: mean with a 95 % interval, quantiles where enough samples lie above, the [`Published`]
 //!   figure, and a [`Mark`] that says which is better.
 //! * [`Environment`] is the machine, the build and what disturbed the run. No row is written without it.
-//! * [`ring::RingResult`] is what the ring's own bench found out.
+//! * [`ring::RingResult`] is what the ring's own bench found out, [`why::WhyResult`] the answer of `truetick why`.
 //! * [`Report`] writes all of it to any `impl io::Write`: [`Report::write_table`], [`Report::write_json`],
 //!   [`Samples::write_csv`].
 //! * [`Figures`] is what a run knows beyond its rows, for the figures of `report.html` and of the page;
@@ -25,6 +25,7 @@ mod samples;
 mod summary;
 mod table;
 mod text_table;
+pub mod why;
 
 pub use aim::{Aim, Sizes, Verdict};
 pub use bootstrap::{Bootstrap, Estimate};

@@ -1,13 +1,13 @@
 //! `truetick bench ring`: latencies through the ring, controls, stalls, layouts and the ablation.
 
 mod ablation;
-mod latencies;
+pub(crate) mod latencies;
 mod layouts;
 mod machine;
-mod model;
-mod references;
-mod rounds;
-mod tail;
+pub(crate) mod model;
+pub(crate) mod references;
+pub(crate) mod rounds;
+pub(crate) mod tail;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ fn draw(
 }
 
 /// The producer's CPU and the consumer's.
-fn chosen(wanted: Option<&[usize]>) -> anyhow::Result<[usize; 2]> {
+pub(crate) fn chosen(wanted: Option<&[usize]>) -> anyhow::Result<[usize; 2]> {
     let available = cpus::available();
     let cpus = match wanted {
         Some(&[first, second]) => [first, second],

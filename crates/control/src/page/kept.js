@@ -1,6 +1,6 @@
 // The figures: the stages from the running engines, the others from a report of `truetick bench`.
 
-import { make, text } from "/figures/parts.js";
+import { make, text, time } from "/figures/parts.js";
 import { showFlow } from "/figures/flow.js";
 import { mountFigures } from "/figures/figures.js";
 import { showSpread } from "/figures/spread.js";
@@ -63,4 +63,37 @@ export async function showKept() {
   const { truetick_bench: title, quick, environment: { date, machine, build }, warnings } = report.summary;
   text(says, [`bench ${title}${quick ? ", quick" : ""}`, date, machine.cpu, build.profile, ...warnings].join(" · "));
   mountFigures(kept, report, { withFlow: false });
+}
+
+/** The answer of `truetick why`: two sentences, the parts of the median as one bar, and what a change would gain. */
+export async function showWhy() {
+  const part = document.getElementById("why");
+  const says = document.getElementById("why-of");
+  const why = await (await fetch("/api/v1/machine/why")).json();
+  if (why.absent) {
+    says.replaceChildren("No answer yet. Run ", make("code", {}, why.command), ", then restart this server.");
+    return;
+  }
+  const { answer, parts, changes, quick, warnings, environment: { date, machine, build } } = why;
+  text(says, [quick ? "quick" : "full run", date, machine.cpu, build.profile, ...warnings].join(" · "));
+  part.prepend(make("p", { class: "why-answer" }, answer));
+  if (parts) {
+    const named = [["one cache line", parts.floor_ns], ["ring", parts.ring_ns[0]], ["evaluator", parts.evaluator_ns[1]]];
+    const bar = make("div", { class: "why-bar", role: "img", "aria-label": "parts of the median" });
+    const legend = make("p", { class: "why-legend" });
+    for (const [name, { value }] of named) {
+      const piece = make("span");
+      piece.style.flexGrow = Math.max(value, 0);
+      bar.append(piece);
+      legend.append(make("span", {}, `${name} ${time(value)}`));
+    }
+    part.insertBefore(bar, says);
+    part.insertBefore(legend, says);
+  }
+  const rows = changes.map(({ what, refused, is_none: isNone, p50_gain_ns: gain }) => {
+    const effect = refused ? `not tried: ${refused}` : isNone || !gain ? "no effect on the median" : `${time(-gain.value)} at the median`;
+    return make("tr", {}, make("td", {}, what), make("td", {}, effect));
+  });
+  const head = make("tr", {}, make("th", { scope: "col" }, "Change, tried and undone"), make("th", { scope: "col" }, "Effect"));
+  part.insertBefore(make("table", { class: "why-changes" }, make("thead", {}, head), make("tbody", {}, ...rows)), says);
 }

@@ -7,7 +7,7 @@ import { showGate } from "./gate.js";
 import { showRelay } from "./relay.js";
 import { showAllocations } from "./allocations.js";
 import "./users.js";
-import { showKept, showLiveFlow, showPasses } from "./kept.js";
+import { showKept, showLiveFlow, showPasses, showWhy } from "./kept.js";
 import { showTop } from "./top.js";
 import { address, keyboard, route } from "./address.js";
 import { showNewest } from "./incidents.js";
@@ -81,6 +81,7 @@ function showReport() {
   if (reported || !last || address().tab !== "machine") return;
   reported = true;
   showKept();
+  showWhy();
 }
 
 function connect() {

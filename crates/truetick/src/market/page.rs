@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use control::{ApiToken, HttpSection, State};
+use control::{ApiToken, HttpSection, State, kept_report};
 use market_feed::Feeds;
 use tt_os::clock::unix_now;
 use tt_status::reload::Reload;
 
 use super::Following;
 use super::admin::Admin;
-use crate::{control_state, kept_report};
+use crate::control_state;
 
 /// What the page, the metrics and the API show besides the books, and where.
 pub(super) struct Page {
@@ -31,7 +31,7 @@ impl Page {
     pub(super) fn new(following: &Following, section: &HttpSection) -> anyhow::Result<Option<Self>> {
         let Some(listen) = following.http.or(section.listen) else { return Ok(None) };
         let token = control_state::api_token(None, section)?;
-        let report = section.report.as_deref().map(kept_report::read).transpose()?;
+        let report = section.report.as_deref().map(|path| kept_report::read(kept_report::FIGURES, path)).transpose()?;
         let (allowed_hosts, is_simulated) = (section.allowed_hosts.clone(), following.is_simulated);
         Ok(Some(Self { listen, allowed_hosts, report, token, is_simulated, reload: None }))
     }

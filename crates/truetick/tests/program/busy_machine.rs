@@ -1,4 +1,4 @@
-//! `truetick bench` and `truetick floor` while another process keeps a CPU busy.
+//! `truetick bench`, `truetick floor` and `truetick why` while another process keeps a CPU busy.
 
 use std::fs;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn a_busy_machine_is_refused_with_status_3_and_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("result");
     let _busy = BusyLoop::start();
-    for command in [&["bench", "turn", "--row", "xor_mapped_v4"][..], &["bench", "ring"], &["floor"]] {
+    for command in [&["bench", "turn", "--row", "xor_mapped_v4"][..], &["bench", "ring"], &["floor"], &["why"]] {
         let output = run(&[command, &["--quick", "--out", out.to_str().unwrap()]].concat(), folder.path());
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{command:?}: {message}");
@@ -128,4 +128,32 @@ fn every_output_of_a_forced_run_is_labelled() {
     assert_labelled(&json(&out.join("ring.json")));
     assert_labelled(&json(&out.join("report.json"))["summary"]);
     assert!(fs::read_to_string(out.join("report.html")).unwrap().contains(&format!("{LABEL}: {REASON}")));
+
+    let out = folder.path().join("why");
+    forced(&["why"], folder.path(), &out, "why.svg");
+    let why = json(&out.join("why.json"));
+    assert_labelled(&why);
+    assert!(fs::read_to_string(out.join("why.html")).unwrap().contains(&format!("{LABEL}: {REASON}")));
+    assert!(fs::read_to_string(out.join("why.svg")).unwrap().contains("on a busy machine"));
+    assert_whole(&why);
+}
+
+/// Asserts that the answer holds together: the parts are the median, and everything that was to be tried is there.
+#[track_caller]
+fn assert_whole(why: &Value) {
+    let value = |estimate: &Value| estimate["value"].as_f64().unwrap_or_else(|| panic!("{estimate}"));
+    let answer = why["answer"].as_str().unwrap();
+    assert!(answer.starts_with(&format!("{:.0} ns at the median from CPU ", value(&why["p50_ns"]))), "{answer}");
+    if let parts @ Value::Object(_) = &why["parts"] {
+        // Rounds whose cores moved in any of the five runs count for the median alone.
+        let sum = value(&parts["floor_ns"]) + value(&parts["ring_ns"][0]) + value(&parts["evaluator_ns"][1]);
+        assert!((sum / value(&why["p50_ns"]) - 1.0).abs() < 0.5, "{parts} {}", why["p50_ns"]);
+    }
+    let changes = why["changes"].as_array().unwrap();
+    for name in ["pin", "hold_next", "fifo", "no_deep_sleep"] {
+        let change = changes.iter().find(|change| change["name"] == name).unwrap_or_else(|| panic!("{name}"));
+        assert!(change["refused"].is_string() || change["p50_gain_ns"].is_object(), "{change}");
+    }
+    assert!(why["advice"].as_array().unwrap().len() >= 5, "{}", why["advice"]);
+    assert!(why["stalls"]["seconds"].as_f64().unwrap() > 0.0 && value(&why["gate_ns"]) > 0.0, "{why}");
 }

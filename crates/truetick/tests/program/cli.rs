@@ -22,6 +22,7 @@ const COMMANDS: &[&str] = &[
     "replay",
     "audit",
     "floor",
+    "why",
     "bench",
 ];
 

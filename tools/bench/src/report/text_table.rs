@@ -36,6 +36,11 @@ impl TextTable {
         self.lines.len() == 1
     }
 
+    /// Returns the headings and the lines below them.
+    pub(crate) fn lines(&self) -> &[Vec<String>] {
+        &self.lines
+    }
+
     /// Prints the table. The first `texts` columns are text.
     pub fn print(&self, look: Look, texts: usize) {
         print!("{}", self.render(look, texts));
@@ -58,7 +63,16 @@ impl TextTable {
         lines.join("\n") + "\n"
     }
 
+    /// Returns the table for a terminal without blank lines. The first `texts` columns are text.
+    pub(crate) fn dense(&self, texts: usize) -> String {
+        self.aligned(texts, false)
+    }
+
     fn terminal(&self, texts: usize) -> String {
+        self.aligned(texts, true)
+    }
+
+    fn aligned(&self, texts: usize, has_gaps: bool) -> String {
         let width = |at: usize| self.lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.lines[0].len()).map(width).collect();
         let cell = |(at, cell): (usize, &String)| {
@@ -67,7 +81,7 @@ impl TextTable {
         };
         let mut text = String::new();
         for (number, line) in self.lines.iter().enumerate() {
-            if number > 1 && line[0] != self.lines[number - 1][0] {
+            if has_gaps && number > 1 && line[0] != self.lines[number - 1][0] {
                 text += "\n";
             }
             let cells: Vec<String> = line.iter().enumerate().map(cell).collect();

@@ -8,7 +8,7 @@ use tt_meter::Histogram;
 use super::rounds::{Made, Rounds, Variant};
 
 /// Every placement, in the order of print.
-pub(super) const PLACEMENTS: [Placement; 4] =
+pub(crate) const PLACEMENTS: [Placement; 4] =
     [Placement::Siblings, Placement::SameCache, Placement::AcrossCaches, Placement::Moved];
 
 /// Samples that a quantile needs above it.
@@ -123,7 +123,7 @@ pub(super) fn figures(sorted: &[f64]) -> Option<Figures> {
 }
 
 /// The mean of one value a run, resampled by runs; `None` without any.
-pub(super) fn mean(values: &[f64], bootstrap: &Bootstrap) -> Option<Estimate> {
+pub(crate) fn mean(values: &[f64], bootstrap: &Bootstrap) -> Option<Estimate> {
     let mut samples = Samples::new();
     values.iter().for_each(|value| samples.push_block(vec![*value]));
     bootstrap.mean(&samples)

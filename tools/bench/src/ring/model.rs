@@ -13,10 +13,10 @@ use super::rounds::{Rounds, Variant};
 const QUANTILES: [(&str, f64); 4] = [("p1", 0.01), ("p10", 0.1), ("p50", 0.5), ("p90", 0.9)];
 
 /// The runs of one placement.
-pub(super) struct Model<'a> {
-    pub(super) rounds: &'a Rounds,
-    pub(super) placement: Placement,
-    pub(super) bootstrap: &'a Bootstrap,
+pub(crate) struct Model<'a> {
+    pub(crate) rounds: &'a Rounds,
+    pub(crate) placement: Placement,
+    pub(crate) bootstrap: &'a Bootstrap,
 }
 
 impl Model<'_> {
@@ -42,12 +42,12 @@ impl Model<'_> {
     }
 
     /// The difference of two equal builds: what a comparison of different ones must exceed.
-    pub(super) fn noise(&self, q: f64) -> Option<Estimate> {
+    pub(crate) fn noise(&self, q: f64) -> Option<Estimate> {
         self.over_rounds([Variant::Gate, Variant::Again], q, |[gate, again]| again - gate)
     }
 
     /// Compares the ring with one cache line at several quantiles.
-    pub(super) fn floors(&self) -> Vec<FloorComparison> {
+    pub(crate) fn floors(&self) -> Vec<FloorComparison> {
         let compare = |name, ring, floor| {
             let quantiles = QUANTILES.iter().map(|(quantile, q)| {
                 let noise_ns = size(self.noise(*q)?);
@@ -63,7 +63,7 @@ impl Model<'_> {
     }
 
     /// Two changes, each with and without the other: the ring in place of the line, and the evaluator.
-    pub(super) fn parts(&self) -> Option<Parts> {
+    pub(crate) fn parts(&self) -> Option<Parts> {
         let all = [Variant::FloorReader, Variant::Floor, Variant::Reader, Variant::Gate];
         let of = |of: fn([f64; 4]) -> f64| self.over_rounds(all, 0.5, of);
         let noise_ns = size(self.noise(0.5)?);
@@ -79,7 +79,7 @@ impl Model<'_> {
     }
 
     /// By how much a delay of one nanosecond moves the median, over all delays; 1 if delays add.
-    pub(super) fn slopes(&self) -> Vec<Slope> {
+    pub(crate) fn slopes(&self) -> Vec<Slope> {
         let delays: Vec<f64> = self.rounds.delays.iter().map(|delay| delay.ns()).collect();
         let slope = |name, place: fn(usize) -> Variant| {
             let variants = [Variant::Gate].into_iter().chain((0..delays.len()).map(place));
@@ -96,17 +96,17 @@ impl Model<'_> {
 }
 
 /// Whether an effect is no larger than that between two equal builds, or may be zero.
-pub(super) fn is_none(effect: &Estimate, noise_ns: f64) -> bool {
+pub(crate) fn is_none(effect: &Estimate, noise_ns: f64) -> bool {
     (effect.low <= 0.0 && effect.high >= 0.0) || effect.value.abs() <= noise_ns
 }
 
 /// The end of an interval that is further from zero.
-pub(super) fn size(estimate: Estimate) -> f64 {
+pub(crate) fn size(estimate: Estimate) -> f64 {
     estimate.low.abs().max(estimate.high.abs())
 }
 
 /// The mean of `of` over the rounds in which every series has a value; `None` where these are too few.
-fn mean_of_rounds<const N: usize>(
+pub(crate) fn mean_of_rounds<const N: usize>(
     series: &[Vec<Option<f64>>; N],
     bootstrap: &Bootstrap,
     of: impl Fn([f64; N]) -> f64,

@@ -11,7 +11,7 @@ use super::model::{Model, is_none, size};
 use super::rounds::{Rounds, Variant};
 
 /// Runs in a placement below which it has no entry.
-pub(super) const RUNS_MIN: usize = 5;
+pub(crate) const RUNS_MIN: usize = 5;
 
 /// Names and meanings of the times, in the order of [`Times::alone`].
 const ALONE: [(&str, &str); 3] = [

@@ -1,0 +1,117 @@
+//! The answer's words, on results that are made up.
+
+use super::*;
+
+fn exactly(value: f64) -> Estimate {
+    Estimate { value, low: value - 1.0, high: value + 1.0 }
+}
+
+fn parts(overlap: f64) -> Parts {
+    Parts {
+        floor_ns: exactly(160.0),
+        ring_ns: [exactly(25.0), exactly(25.0 + overlap)],
+        evaluator_ns: [exactly(15.0 - overlap), exactly(15.0)],
+        overlap_ns: exactly(overlap),
+        noise_ns: 2.0,
+        adds_up: overlap == 0.0,
+    }
+}
+
+fn result(parts: Option<Parts>) -> WhyResult {
+    let timer = StallName { name: Some("local timer".to_owned()), count: 300, total_ns: 900_000.0, max_ns: 9_000.0 };
+    let unnamed = StallName { name: None, count: 10, total_ns: 100_000.0, max_ns: 20_000.0 };
+    WhyResult {
+        truetick: "why",
+        quick: false,
+        resamples: 1,
+        environment: Environment::default(),
+        warnings: Vec::new(),
+        cpus: [0, 3],
+        placement: "same_cache".to_owned(),
+        runs: 40,
+        p50_ns: exactly(200.0),
+        parts,
+        gate_ns: exactly(2_500.0),
+        stalls: Stalls {
+            threshold_ns: 1_000.0,
+            seconds: 1.0,
+            events: 1_000_000,
+            names: vec![timer, unnamed],
+            ..Stalls::default()
+        },
+        changes: vec![Change {
+            name: "fifo".to_owned(),
+            what: "give <b>both</b> threads SCHED_FIFO".to_owned(),
+            p50_gain_ns: Some(exactly(12.0)),
+            is_none: false,
+            stalls: Some([StallRate { count: 310, seconds: 1.0 }, StallRate { count: 100, seconds: 1.0 }]),
+            refused: None,
+        }],
+        advice: vec![Advice::new("turbo", "on", "nothing")],
+    }
+}
+
+#[test]
+fn parts_that_add_up_are_a_sum() {
+    assert_eq!(
+        result(Some(parts(0.0))).sentence(),
+        "200 ns at the median from CPU 0 to CPU 3: 80 % is the distance between the cores (160 ns for one cache line), \
+         25 ns the ring, 15 ns the evaluator."
+    );
+}
+
+#[test]
+fn parts_that_overlap_have_bounds() {
+    let sentence = result(Some(parts(-9.0))).sentence();
+    assert!(sentence.ends_with("16 to 25 ns the ring, 15 to 24 ns the evaluator, which overlap."), "{sentence}");
+}
+
+#[test]
+fn a_part_within_the_noise_has_no_figure() {
+    let noisy = Parts { noise_ns: 30.0, ..parts(0.0) };
+    let sentence = result(Some(noisy)).sentence();
+    assert!(sentence.contains("the ring no more than the noise of 30 ns"), "{sentence}");
+    assert!(result(None).sentence().contains("the cores were moved during most rounds"));
+}
+
+#[test]
+fn the_share_without_a_name_is_counted() {
+    let stalls = result(None).stalls;
+    assert_eq!(stalls.named_share(), Some(0.9));
+    assert_eq!(
+        stalls.sentence(),
+        "310 events a second took more than 1 us, 0.1 % of the time; 90 % of that time has a name, first of all local timer."
+    );
+    let quiet = Stalls { threshold_ns: 1_000.0, seconds: 1.0, events: 5, ..Stalls::default() };
+    assert_eq!(quiet.sentence(), "No event of 5 took more than 1 us.");
+}
+
+#[test]
+fn rates_differ_beyond_three_deviations() {
+    let rate = |count| StallRate { count, seconds: 2.0 };
+    assert!(rate(400).differs(&rate(300)));
+    assert!(!rate(400).differs(&rate(370)));
+    assert!(!rate(0).differs(&rate(0)));
+}
+
+#[test]
+fn the_page_and_the_picture_are_whole() {
+    let result = result(Some(parts(0.0)));
+    let svg = result.svg().unwrap();
+    for text in ["one cache line 160 ns", "local timer", "without a name", "90 %, 300 times"] {
+        assert!(svg.contains(text), "{text} in {svg}");
+    }
+    let mut html = Vec::new();
+    result.write_html(&svg, &mut html).unwrap();
+    let html = String::from_utf8(html).unwrap();
+    assert!(html.contains("give &lt;b&gt;both&lt;/b&gt; threads") && !html.contains("<b>both"));
+    let (_, data) = html.split_once("id=\"data\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["changes"][0]["stalls"][1]["count"], 100);
+    assert_eq!(data["answer"].as_str().map(|answer| answer.starts_with("200 ns at the median")), Some(true));
+    let mut text = Vec::new();
+    result.write_text(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("-12.0 ns [-13.0, -11.0]") && text.contains("310 to 100\n"), "{text}");
+}
