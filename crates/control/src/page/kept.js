@@ -91,7 +91,7 @@ export async function showWhy() {
     part.insertBefore(legend, says);
   }
   const rows = changes.map(({ what, refused, is_none: isNone, p50_gain_ns: gain }) => {
-    const effect = refused ? `not tried: ${refused}` : isNone || !gain ? "no effect on the median" : `${time(-gain.value)} at the median`;
+    const effect = refused ? `not tried: ${refused}` : !gain ? "too few runs" : isNone ? "no effect on the median" : `${time(-gain.value)} at the median`;
     return make("tr", {}, make("td", {}, what), make("td", {}, effect));
   });
   const head = make("tr", {}, make("th", { scope: "col" }, "Change, tried and undone"), make("th", { scope: "col" }, "Effect"));

@@ -179,6 +179,9 @@ impl Stalls {
     pub fn sentence(&self) -> String {
         let total = self.total();
         let over = self.threshold_ns / 1_000.0;
+        if self.events == 0 {
+            return "Stalls are unknown: the machine was too busy for any watched event.".to_owned();
+        }
         let Some(named) = self.named_share() else {
             return format!("No event of {} took more than {over} us.", self.events);
         };
@@ -206,6 +209,11 @@ impl WhyResult {
             return format!("{head}; its parts are unknown, because the cores were moved during most rounds.");
         };
         let floor = parts.floor_ns.value;
+        if parts.ring_ns[0].high < -parts.noise_ns {
+            return format!(
+                "{head}; one cache line alone took {floor:.0} ns, longer than the ring, and is no floor here."
+            );
+        }
         let share = 100.0 * floor / p50;
         let line = format!("{share:.0} % is the distance between the cores ({floor:.0} ns for one cache line)");
         let part = |name: &str, [first, second]: [Estimate; 2], chosen: usize| {

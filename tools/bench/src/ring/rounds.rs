@@ -36,6 +36,8 @@ const TIME_MAX_NS: u64 = 20_000_000_000;
 const SHORT_NS: u64 = 50_000_000;
 /// Slots of a ring whose caller does not choose them.
 const SLOTS: usize = 65_536;
+/// Most unrecorded events of its runs.
+const WARMUP_MAX: usize = 1_000;
 /// Default rates of the open loops, events per second.
 const RATES: [u32; 3] = [100_000, 1_000_000, 5_000_000];
 
@@ -142,7 +144,7 @@ impl Sizes {
             rounds,
             events: per_run * rounds,
             slots: SLOTS,
-            warmup: if threads.cpus.is_some() { per_run / 4 } else { 0 },
+            warmup: if threads.cpus.is_some() { WARMUP_MAX.min(per_run / 4) } else { 0 },
             rates: Vec::new(),
             threads,
             variants: variants.to_vec(),

@@ -63,7 +63,14 @@ fn isolation(cpus: [usize; 2]) -> Advice {
 }
 
 fn interrupts(stalls: &Stalls) -> Advice {
-    let seconds = stalls.seconds.max(f64::MIN_POSITIVE);
+    if stalls.seconds <= 0.0 {
+        return Advice::new(
+            "interrupts of both CPUs",
+            "not known: no event was watched",
+            "run again on a quiet machine",
+        );
+    }
+    let seconds = stalls.seconds;
     let per_s = |(name, count): &(String, u64)| format!("{name} {:.0}/s", *count as f64 / seconds);
     // A device's line begins with its number, one of the CPU's own with three letters.
     let is_device = |(name, _): &&(String, u64)| name.bytes().next().is_some_and(|byte| byte.is_ascii_digit());

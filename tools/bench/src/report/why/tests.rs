@@ -71,6 +71,13 @@ fn a_part_within_the_noise_has_no_figure() {
     let noisy = Parts { noise_ns: 30.0, ..parts(0.0) };
     let sentence = result(Some(noisy)).sentence();
     assert!(sentence.contains("the ring no more than the noise of 30 ns"), "{sentence}");
+    let mut slower = parts(0.0);
+    (slower.floor_ns, slower.ring_ns[0]) = (exactly(260.0), exactly(-75.0));
+    let sentence = result(Some(slower)).sentence();
+    assert!(
+        sentence.ends_with("one cache line alone took 260 ns, longer than the ring, and is no floor here."),
+        "{sentence}"
+    );
     assert!(result(None).sentence().contains("the cores were moved during most rounds"));
 }
 
@@ -84,6 +91,7 @@ fn the_share_without_a_name_is_counted() {
     );
     let quiet = Stalls { threshold_ns: 1_000.0, seconds: 1.0, events: 5, ..Stalls::default() };
     assert_eq!(quiet.sentence(), "No event of 5 took more than 1 us.");
+    assert!(Stalls { events: 0, ..quiet }.sentence().contains("too busy"));
 }
 
 #[test]
