@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use crate::section::MetricsNames;
 use crate::state::{App, Shared};
 use tt_status::accounting::{Accounting, Count, Quantiles, Stages};
+use tt_status::allocation_messages::MessageStatus;
 use tt_status::machine::MachineStatus;
 use tt_status::market::{Feed, MarketStatus};
 use tt_status::market_streams::StreamCounts;
@@ -199,6 +200,9 @@ impl Exposition {
             let help = "1 while new allocations are rejected because memory is full.";
             self.single("truetick_turn_memory_full", "gauge", help, f64::from(memory.is_full));
         }
+        if let Some(messages) = &turn.messages {
+            self.messages(messages);
+        }
         if !turn.records.is_empty() {
             let help = "Lines of allocation records, by what became of them.";
             self.counts("truetick_turn_records_total", "outcome", help, &turn.records);
@@ -239,6 +243,19 @@ impl Exposition {
             let labels = [("interface", interface.name.as_str()), ("driver", driver), ("mode", interface.mode)];
             self.sample(name, &labels, f64::from(interface.proof == "proven"));
         }
+    }
+
+    /// Messages for the database of statistics.
+    fn messages(&mut self, messages: &MessageStatus) {
+        let name = |rest: &str| format!("truetick_turn_stats_{rest}");
+        let help = "1 if the database of statistics answered the last time.";
+        self.single(&name("up"), "gauge", help, f64::from(messages.is_up));
+        let help = "Messages for the database of statistics; equals published and dropped ones, and those that wait.";
+        self.single(&name("messages_in_total"), "counter", help, messages.input as f64);
+        let help = "Messages that the database of statistics has taken.";
+        self.single(&name("messages_published_total"), "counter", help, messages.published as f64);
+        let help = "Messages that are lost, by reason.";
+        self.counts(&name("messages_dropped_total"), "reason", help, &messages.dropped);
     }
 
     /// The database of users. It has no user's name.

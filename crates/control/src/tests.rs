@@ -11,6 +11,7 @@ use tt_status::Reading;
 
 use super::*;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::allocation_messages::MessageStatus;
 use tt_status::market::MarketStatus;
 use tt_status::risk::{
     AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow, OpenOrderRow,
@@ -100,6 +101,12 @@ fn turn() -> TurnStatus {
         events_lost: vec![Count { name: "engine", count: 8 }, Count { name: "log", count: 9 }],
         memory: Some(Memory { resident_bytes: 12, max_bytes: 13, is_full: false }),
         records: vec![Count { name: "written", count: 10 }, Count { name: "queue_full", count: 11 }],
+        messages: Some(MessageStatus {
+            is_up: true,
+            input: 21,
+            published: 22,
+            dropped: vec![Count { name: "queue_full", count: 23 }, Count { name: "send_failed", count: 24 }],
+        }),
         faults: vec![CallErrors { call: "receive", error: "no_buffers", count: 2 }],
         errors: vec![CodeCount { code: 403, count: 5 }],
         failed_logins: 12,
@@ -188,6 +195,11 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_records_total{outcome=\"written\"}"), 10.0);
     assert_eq!((value("truetick_turn_memory_max_bytes"), value("truetick_turn_memory_full")), (13.0, 0.0));
     assert_eq!(value("truetick_turn_records_total{outcome=\"queue_full\"}"), 11.0);
+    assert_eq!(value("truetick_turn_stats_up"), 1.0);
+    assert_eq!(value("truetick_turn_stats_messages_in_total"), 21.0);
+    assert_eq!(value("truetick_turn_stats_messages_published_total"), 22.0);
+    assert_eq!(value("truetick_turn_stats_messages_dropped_total{reason=\"queue_full\"}"), 23.0);
+    assert_eq!(value("truetick_turn_stats_messages_dropped_total{reason=\"send_failed\"}"), 24.0);
     assert_eq!(value("truetick_turn_faults_total{call=\"receive\",fault=\"no_buffers\"}"), 2.0);
     assert_eq!(value("truetick_turn_errors_total{code=\"403\"}"), 5.0);
     assert_eq!(value("truetick_turn_refused_total{reason=\"user_quota\"}"), 4.0);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::accounting::{Accounting, Count, Stages};
+use crate::allocation_messages::MessageStatus;
 
 /// The TURN server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,6 +46,8 @@ pub struct TurnStatus {
     pub memory: Option<Memory>,
     /// Lines of allocation records, by what became of them; empty without records.
     pub records: Vec<Count>,
+    /// Messages for a database of statistics, if there is one.
+    pub messages: Option<MessageStatus>,
     /// System calls that failed.
     pub faults: Vec<CallErrors>,
     /// Error replies by code.

@@ -44,6 +44,7 @@ mod launch;
 mod listener_id;
 mod listeners;
 mod memory;
+mod messages;
 mod operator;
 mod passed;
 mod poll_key;
@@ -76,7 +77,7 @@ pub use running::{CredentialSink, Reloader, Running};
 pub use section::{
     AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KernelMode, KeySources, MemoryBound,
     MemorySize, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, StreamLimits,
-    StreamsSection, TlsCipher, TlsVersion, TurnSection,
+    StreamsSection, TlsCipher, TlsVersion, TurnSection, is_reloaded,
 };
 pub use streams::CertificateFiles;
 

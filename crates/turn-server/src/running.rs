@@ -18,6 +18,7 @@ use crate::credentials::ExternalCredentials;
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
+use crate::messages::MessageCounts;
 use crate::operator::Orders;
 use crate::records::RecordCounts;
 use crate::worker_set::WorkerSet;
@@ -43,6 +44,7 @@ pub(crate) struct StatusReader {
     pub(crate) sample_one_in: u32,
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
+    pub(crate) messages: Option<Arc<MessageCounts>>,
     pub(crate) memory: MemoryReader,
 }
 
@@ -227,6 +229,7 @@ impl StatusReader {
                 is_full: self.worker_set.blueprint.shared.is_memory_full(),
             }),
             records: self.records(&totals),
+            messages: self.messages.as_ref().map(|counts| counts.status()),
             faults: call_errors(&totals),
             errors: totals.errors(),
             failed_logins: self.log_loss.failed_logins(),

@@ -3,6 +3,7 @@
 mod postgres;
 mod redis;
 mod sqlite;
+mod statistics;
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
