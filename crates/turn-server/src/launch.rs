@@ -51,7 +51,7 @@ pub fn start_with(
     blueprint.start_kernel_path(config);
     let kernel_path = blueprint.kernel_path();
     let (event_log, log) = event_log::start(blueprint.realm_names())?;
-    let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
+    let Records { sender: record_sender, counts: record_counts, ended, thread: record_thread } =
         records::start(config.cdr.as_ref(), blueprint.realm_names())?;
     let messages = messages::start(output, blueprint.realm_names())?;
 
@@ -66,6 +66,7 @@ pub fn start_with(
         sample_one_in: config.sample_one_in,
         log_loss,
         records: record_counts,
+        ended,
         messages: messages.counts,
         memory,
     };
@@ -79,7 +80,7 @@ pub fn start_with(
     worker_set.set_serving(config.workers);
     threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
-    threads.extend(record_thread);
+    threads.push(record_thread);
     threads.extend(messages.thread);
     threads.push(memory_thread);
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, worker_set.workers.clone())?;

@@ -37,6 +37,7 @@ mod commands;
 mod config;
 mod counters;
 mod credentials;
+mod ended_allocations;
 mod event_log;
 mod hand_off;
 mod kernel_path;

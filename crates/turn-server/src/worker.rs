@@ -55,7 +55,7 @@ const RECORDS_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Outputs {
     pub(crate) event_log: EventLog,
-    pub(crate) records: Option<RecordSender>,
+    pub(crate) records: RecordSender,
     pub(crate) messages: Option<MessageQueue>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Parts {
     pub(crate) inbound: InboundRings,
     pub(crate) commands: Receiver<WorkerCommand>,
     pub(crate) event_log: EventLog,
-    pub(crate) records: Option<RecordSender>,
+    pub(crate) records: RecordSender,
     pub(crate) messages: Option<WorkerMessages>,
     pub(crate) status: Arc<WorkerStatus>,
     pub(crate) stop: Arc<AtomicBool>,
@@ -224,9 +224,9 @@ impl Worker {
             event_log.push_rejected(worker, rejected);
         }
         loop {
-            let entry = match (self.unsent.take(), &records) {
-                (Some(unsent), _) => unsent,
-                (None, _) => {
+            let entry = match self.unsent.take() {
+                Some(unsent) => unsent,
+                None => {
                     let Some(event) = server.poll_event() else { return };
                     event_log.push(worker, &event);
                     if let Some(messages) = messages {
@@ -235,11 +235,9 @@ impl Worker {
                     Entry { worker, number: before + event.start.number, event }
                 }
             };
-            if let Some(records) = records {
-                self.unsent = records.push(entry);
-                if self.unsent.is_some() {
-                    return;
-                }
+            self.unsent = records.push(entry);
+            if self.unsent.is_some() {
+                return;
             }
         }
     }
@@ -255,9 +253,9 @@ impl Worker {
             std::thread::park_timeout(RECORDS_RETRY);
             self.pass_events();
         }
-        if let (Some(_), Some(records)) = (self.unsent.take(), &self.parts.records) {
+        if self.unsent.take().is_some() {
             let rest = std::iter::from_fn(|| self.parts.server.poll_event()).count();
-            records.give_up(1 + rest as u64);
+            self.parts.records.give_up(1 + rest as u64);
         }
     }
 
