@@ -212,6 +212,7 @@ impl FromStr for Words {
                 // A read has a fixed time-out.
                 "connect_timeout" | "timeout" => {}
                 "tls" | "ssl" if ["0", "no", "off", "false"].contains(&value) => {}
+                "tls" | "ssl" => return Err(invalid("is not supported: connections have no TLS; use a tunnel")),
                 _ => return Err(invalid("is not supported")),
             }
         }

@@ -154,4 +154,26 @@ mod tests {
         let mut file: Source = "sqlite:a".parse().unwrap();
         assert!(file.set_password(Zeroizing::default()).is_err());
     }
+
+    #[cfg(all(feature = "postgres", feature = "redis"))]
+    #[test]
+    fn connections_that_ask_for_tls_are_rejected_by_name() {
+        for text in [
+            "postgres:host=a sslmode=require",
+            "postgres://turn@db/turn?sslmode=require",
+            "redis:tls=1",
+            "redis:ssl=on",
+        ] {
+            let Err(error) = text.parse::<Source>().unwrap().open() else { panic!("{text}") };
+            assert_eq!(error.kind, ErrorKind::Invalid, "{text}");
+            assert!(error.cause.contains("connections have no TLS"), "{text}: {error}");
+        }
+        for text in ["postgres:host=a sslmode=disable", "postgres:host=a sslmode=prefer", "redis:tls=off"] {
+            assert!(text.parse::<Source>().unwrap().open().is_ok(), "{text}");
+        }
+        let Err(error) = "redis:ssl=1".parse::<Source>().unwrap().message_output() else { panic!("TLS") };
+        assert!(error.cause.contains("connections have no TLS"), "{error}");
+        let Err(error) = "sqlite:a".parse::<Source>().unwrap().message_output() else { panic!("SQLite") };
+        assert!(error.cause.contains("redis:CONNECTION"), "{error}");
+    }
 }
