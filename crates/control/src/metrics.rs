@@ -14,11 +14,12 @@ use axum::response::{IntoResponse, Response};
 use crate::section::MetricsNames;
 use crate::state::{App, Shared};
 use tt_status::accounting::{Accounting, Count, Quantiles, Stages};
+use tt_status::allocation_messages::MessageStatus;
 use tt_status::machine::MachineStatus;
 use tt_status::market::{Feed, MarketStatus};
 use tt_status::market_streams::StreamCounts;
 use tt_status::risk::{ModeRow, RiskStatus};
-use tt_status::turn::{DatabaseStatus, KernelPath, Streams, TurnStatus};
+use tt_status::turn::{DatabaseStatus, EndedTraffic, KernelPath, RealmTraffic, Streams, TurnStatus};
 
 /// The text format's version, as Prometheus asks for it.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -199,6 +200,10 @@ impl Exposition {
             let help = "1 while new allocations are rejected because memory is full.";
             self.single("truetick_turn_memory_full", "gauge", help, f64::from(memory.is_full));
         }
+        self.ended_by_realm(&turn.ended_by_realm);
+        if let Some(messages) = &turn.messages {
+            self.messages(messages);
+        }
         if !turn.records.is_empty() {
             let help = "Lines of allocation records, by what became of them.";
             self.counts("truetick_turn_records_total", "outcome", help, &turn.records);
@@ -239,6 +244,42 @@ impl Exposition {
             let labels = [("interface", interface.name.as_str()), ("driver", driver), ("mode", interface.mode)];
             self.sample(name, &labels, f64::from(interface.proof == "proven"));
         }
+    }
+
+    /// Traffic of ended allocations. The realms are the configuration's.
+    fn ended_by_realm(&mut self, realms: &[RealmTraffic]) {
+        type Counter = (&'static str, &'static str, fn(&EndedTraffic) -> [u64; 2]);
+        const COUNTERS: [Counter; 2] = [
+            ("bytes", "Payload bytes", |of| [of.to_peers_bytes, of.to_clients_bytes]),
+            ("packets", "Payloads", |of| [of.to_peers_packets, of.to_clients_packets]),
+        ];
+        for (unit, what, values) in COUNTERS {
+            let name = format!("truetick_turn_ended_relayed_{unit}_total");
+            self.family(&name, "counter", &format!("{what} that ended allocations have relayed, by realm."));
+            for of in realms {
+                for (direction, value) in ["to_peers", "to_clients"].into_iter().zip(values(&of.traffic)) {
+                    self.sample(&name, &[("realm", &of.realm), ("direction", direction)], value as f64);
+                }
+            }
+        }
+        let name = "truetick_turn_ended_allocations_total";
+        self.family(name, "counter", "Ended allocations, by realm.");
+        for of in realms {
+            self.sample(name, &[("realm", &of.realm)], of.traffic.allocations as f64);
+        }
+    }
+
+    /// Messages for the database of statistics.
+    fn messages(&mut self, messages: &MessageStatus) {
+        let name = |rest: &str| format!("truetick_turn_stats_{rest}");
+        let help = "1 if the database of statistics answered the last time.";
+        self.single(&name("up"), "gauge", help, f64::from(messages.is_up));
+        let help = "Messages for the database of statistics; equals published and dropped ones, and those that wait.";
+        self.single(&name("messages_in_total"), "counter", help, messages.input as f64);
+        let help = "Messages that the database of statistics has taken.";
+        self.single(&name("messages_published_total"), "counter", help, messages.published as f64);
+        let help = "Messages that are lost, by reason.";
+        self.counts(&name("messages_dropped_total"), "reason", help, &messages.dropped);
     }
 
     /// The database of users. It has no user's name.

@@ -84,7 +84,8 @@ async fn users(app: App, headers: HeaderMap, query: Result<Query<UsersQuery>, Qu
         .sort_unstable_by(|a, b| b.bytes().cmp(&a.bytes()).then_with(|| (&a.realm, &a.user).cmp(&(&b.realm, &b.user))));
     users.truncate(limit);
     let realm = app.state.turn.as_ref().map(|turn| turn().realm);
-    json_of(&json!({ "realm": realm, "users": total, "list": users }))
+    let ended = admin.allocations.ended_users(limit);
+    json_of(&json!({ "realm": realm, "users": total, "list": users, "ended": ended }))
 }
 
 async fn by_user(allocations: &dyn AllocationAdmin) -> Result<HashMap<(String, String), User>, NoReply> {

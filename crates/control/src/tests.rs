@@ -11,12 +11,14 @@ use tt_status::Reading;
 
 use super::*;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::allocation_messages::MessageStatus;
 use tt_status::market::MarketStatus;
 use tt_status::risk::{
     AdminError, CancelledOrders, GateAdmin, JournalRow, LimitsText, ModeChange, ModeRow, OpenOrderRow,
 };
 use tt_status::turn::{
-    Allocations, Bindings, CallErrors, CodeCount, KernelPath, Memory, PathInterface, RuleCount, Streams, TurnStatus,
+    Allocations, Bindings, CallErrors, CodeCount, EndedTraffic, KernelPath, Memory, PathInterface, RealmTraffic,
+    RuleCount, Streams, TurnStatus,
 };
 
 struct Answer {
@@ -47,6 +49,26 @@ fn json(running: &Running, path: &str) -> Value {
 
 fn start_with(state: State) -> Running {
     start("127.0.0.1:0".parse().unwrap(), state).unwrap()
+}
+
+fn ended_traffic() -> EndedTraffic {
+    EndedTraffic {
+        allocations: 31,
+        to_peers_bytes: 32,
+        to_clients_bytes: 33,
+        to_peers_packets: 34,
+        to_clients_packets: 35,
+    }
+}
+
+fn messages() -> MessageStatus {
+    let count = |name, count| Count { name, count };
+    MessageStatus {
+        is_up: true,
+        input: 21,
+        published: 22,
+        dropped: vec![count("queue_full", 23), count("send_failed", 24)],
+    }
 }
 
 fn turn() -> TurnStatus {
@@ -100,6 +122,8 @@ fn turn() -> TurnStatus {
         events_lost: vec![Count { name: "engine", count: 8 }, Count { name: "log", count: 9 }],
         memory: Some(Memory { resident_bytes: 12, max_bytes: 13, is_full: false }),
         records: vec![Count { name: "written", count: 10 }, Count { name: "queue_full", count: 11 }],
+        ended_by_realm: vec![RealmTraffic { realm: "b.example".into(), traffic: ended_traffic() }],
+        messages: Some(messages()),
         faults: vec![CallErrors { call: "receive", error: "no_buffers", count: 2 }],
         errors: vec![CodeCount { code: 403, count: 5 }],
         failed_logins: 12,
@@ -188,6 +212,17 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_records_total{outcome=\"written\"}"), 10.0);
     assert_eq!((value("truetick_turn_memory_max_bytes"), value("truetick_turn_memory_full")), (13.0, 0.0));
     assert_eq!(value("truetick_turn_records_total{outcome=\"queue_full\"}"), 11.0);
+    let of_realm = |rest: &str| value(&format!("truetick_turn_ended_{rest}"));
+    assert_eq!(of_realm("allocations_total{realm=\"b.example\"}"), 31.0);
+    assert_eq!(of_realm("relayed_bytes_total{realm=\"b.example\",direction=\"to_peers\"}"), 32.0);
+    assert_eq!(of_realm("relayed_bytes_total{realm=\"b.example\",direction=\"to_clients\"}"), 33.0);
+    assert_eq!(of_realm("relayed_packets_total{realm=\"b.example\",direction=\"to_peers\"}"), 34.0);
+    assert_eq!(of_realm("relayed_packets_total{realm=\"b.example\",direction=\"to_clients\"}"), 35.0);
+    assert_eq!(value("truetick_turn_stats_up"), 1.0);
+    assert_eq!(value("truetick_turn_stats_messages_in_total"), 21.0);
+    assert_eq!(value("truetick_turn_stats_messages_published_total"), 22.0);
+    assert_eq!(value("truetick_turn_stats_messages_dropped_total{reason=\"queue_full\"}"), 23.0);
+    assert_eq!(value("truetick_turn_stats_messages_dropped_total{reason=\"send_failed\"}"), 24.0);
     assert_eq!(value("truetick_turn_faults_total{call=\"receive\",fault=\"no_buffers\"}"), 2.0);
     assert_eq!(value("truetick_turn_errors_total{code=\"403\"}"), 5.0);
     assert_eq!(value("truetick_turn_refused_total{reason=\"user_quota\"}"), 4.0);

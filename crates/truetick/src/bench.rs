@@ -146,6 +146,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let (row, quick, json, when_busy) = (args.row, args.quick, args.json, when_busy(args.force));
     let destination = Destination { out: args.out, results: results::folder(), csv: args.csv };
+    let echo = || ["--log-level", "off", "bench", "--echo"].map(str::to_owned).to_vec();
     let programs = Programs { server, echo };
     let build = build();
     ::bench::run(&::bench::Options { selection, row, quick, json, destination, build, tracee, programs, when_busy })
@@ -187,11 +188,6 @@ fn tracee(row: &str, iterations: u64) -> Vec<String> {
 fn server(venue: &str, symbol: &str, url: &str) -> Vec<String> {
     let arguments = ["--log-level", "off", "market", "--venue", venue, "--symbols", symbol, "--url", url];
     arguments.into_iter().chain(["--http", "127.0.0.1:0", "--json"]).map(str::to_owned).collect()
-}
-
-/// Arguments that make this program echo.
-fn echo() -> Vec<String> {
-    ["--log-level", "off", "bench", "--echo"].map(str::to_owned).to_vec()
 }
 
 /// The build of this program, which its build script finds out.

@@ -22,8 +22,8 @@ pub struct Args {
     /// turnserver.conf of coturn or eturnal.yml of eturnal
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write the users, the secrets and the password of the database in FILE to turn-users, turn-secrets and
-    /// turn-database-password in this folder, readable by their owner only
+    /// Write the users, the secrets and the passwords of the databases in FILE to turn-users, turn-secrets,
+    /// turn-database-password and turn-stats-database-password in this folder, readable by their owner only
     #[arg(long, value_name = "FOLDER")]
     credentials: Option<PathBuf>,
     /// Print JSON
@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         users: folder.join("turn-users"),
         secrets: folder.join("turn-secrets"),
         database_password: folder.join("turn-database-password"),
+        stats_database_password: folder.join("turn-stats-database-password"),
     };
     if args.credentials.is_some() {
         write_credentials(&import, &files)?;
@@ -92,6 +93,7 @@ fn text_of(import: &Import, toml: &str, missing: Option<&CredentialFiles>) -> St
         (import.users.len(), missing.map(|files| &files.users)),
         (import.secrets.len(), missing.map(|files| &files.secrets)),
         (import.database_password.iter().len(), missing.map(|files| &files.database_password)),
+        (import.stats_database_password.iter().len(), missing.map(|files| &files.stats_database_password)),
     ] {
         if let (Some(path), true) = (path, count > 0) {
             line(&format!("{} does not exist yet: --credentials FOLDER writes it", path.display()));
@@ -115,10 +117,12 @@ fn text_of(import: &Import, toml: &str, missing: Option<&CredentialFiles>) -> St
 
 /// Writes the files with credentials. An existing file is an error.
 fn write_credentials(import: &Import, files: &CredentialFiles) -> anyhow::Result<()> {
-    let password: Vec<_> = import.database_password.iter().cloned().collect();
-    for (path, lines) in
-        [(&files.users, &import.users), (&files.secrets, &import.secrets), (&files.database_password, &password)]
-    {
+    for (path, lines) in [
+        (&files.users, &import.users[..]),
+        (&files.secrets, &import.secrets),
+        (&files.database_password, import.database_password.as_slice()),
+        (&files.stats_database_password, import.stats_database_password.as_slice()),
+    ] {
         if !lines.is_empty() {
             write_lines(path, lines).with_context(|| format!("cannot write {}", path.display()))?;
         }

@@ -277,8 +277,12 @@ fn turn_section(args: &Args, config: &Config) -> Result<TurnSection> {
 /// The same, with a fresh random user.
 fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<TurnConfig> {
     let section = turn_section(args, config)?;
-    let database = section.key_sources.name("database", 0);
-    ensure!(section.database.is_none(), "{database} is for `truetick turn`: `serve` reads no database");
+    for (key, is_set) in
+        [("database", section.database.is_some()), ("stats_database", section.stats_database.is_some())]
+    {
+        let name = section.key_sources.name(key, 0);
+        ensure!(!is_set, "{name} is for `truetick turn`: `serve` has no database");
+    }
     let mut turn = TurnConfig::new(&section)?;
     turn.sample_one_in = SAMPLED_ONE_IN;
     turn.users.push(credential.user());

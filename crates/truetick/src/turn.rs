@@ -59,6 +59,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     }
     let turn = loaded.turn(&section)?;
     let database = database::open(&section, &turn, loaded.database_password())?;
+    let messages = database::message_output(&section, loaded.stats_database_password())?;
     let config = loaded.into_config();
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(|path| kept_report::read(kept_report::FIGURES, path)).transpose()?;
@@ -75,7 +76,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     }
     let (sender, events) = mpsc::channel();
     shutdown::send_signals(sender.clone()).context("turn: cannot catch signals")?;
-    let running = turn_server::start_with(&turn, passed)?;
+    let running = turn_server::start_with(&turn, passed, messages)?;
     let follow = |database: Opened| database.follow(running.credential_sink()).context("turn: cannot start a thread");
     let database = database.map(follow).transpose()?;
     let state = State {

@@ -8,7 +8,7 @@ mod queue;
 mod tls;
 
 pub use connection::{
-    Connection, HandshakeProgress, Progress, Resumption, Scratch, Security, StreamEnd, StreamRules, Taken,
+    Connection, HandshakeProgress, Progress, Resumption, Scratch, Security, StreamEnd, StreamRules, Taken, TlsNames,
 };
 pub use framing::{Framed, FramingFault, StreamFramer, Turn, frame};
 pub use listener::StreamListener;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accounting;
+pub mod allocation_messages;
 pub mod assets;
 pub mod decimal_text;
 pub mod distribution;

@@ -169,6 +169,11 @@ impl Allocations {
         self.records.iter()
     }
 
+    /// The places that were ever in use.
+    pub(crate) fn end(&self) -> u32 {
+        self.records.end()
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.records.room() > 0
     }

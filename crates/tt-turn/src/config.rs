@@ -43,6 +43,8 @@ pub struct Config {
     pub hairpin: Hairpin,
     /// Whether the end of an allocation lists its peers.
     pub peer_lists: PeerLists,
+    /// Whether lifetimes that clients get are reported.
+    pub grant_reports: GrantReports,
 }
 
 impl Config {
@@ -67,6 +69,7 @@ impl Config {
             peer_policy: PeerPolicy::new(),
             hairpin: Hairpin::Allowed,
             peer_lists: PeerLists::Kept,
+            grant_reports: GrantReports::Omitted,
         }
     }
 }
@@ -77,6 +80,15 @@ pub enum PeerLists {
     /// The first peers are listed.
     Kept,
     /// None is listed.
+    Omitted,
+}
+
+/// Lifetimes of allocations for [`Server::poll_grant`](crate::Server::poll_grant).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantReports {
+    /// Each is reported.
+    Kept,
+    /// None is reported.
     Omitted,
 }
 

@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos};
 
+use crate::config::GrantReports;
 use crate::error::ErrorCode;
 use crate::message::Method;
 use crate::path::PathTraffic;
@@ -24,6 +25,9 @@ const REJECTED_MAX: usize = 128;
 /// Beginnings and ends of allocations that wait for the driver, in addition to one end for each allocation in the
 /// table. More are counted as lost.
 const EVENTS_MAX: usize = 1_024;
+
+/// Lifetimes that wait for the driver. More are counted as lost.
+const GRANTS_MAX: usize = 1_024;
 
 /// The first bytes of a user name as in USERNAME. A client chose them; they may be any bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,6 +91,26 @@ impl AllocationStart {
     }
 }
 
+/// A lifetime that a client got; returned by [`Server::poll_grant`](crate::Server::poll_grant).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocationGrant {
+    /// The beginning of the allocation.
+    pub start: AllocationStart,
+    /// The request that asked for it.
+    pub request: GrantRequest,
+    /// The lifetime from now on, seconds.
+    pub lifetime_s: u32,
+}
+
+/// The request for a lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantRequest {
+    /// An Allocate.
+    Allocate,
+    /// A Refresh.
+    Refresh,
+}
+
 /// The end of an allocation, and what it relayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationEnd {
@@ -108,6 +132,51 @@ pub struct AllocationEnd {
     pub packets_to_client: u64,
     /// Peers for which the client installed permissions or channels.
     pub peers: Peers,
+}
+
+/// Payloads that an allocation has relayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Payload bytes relayed from the client to its peers.
+    pub bytes_to_peers: u64,
+    /// Payload bytes relayed from the peers to the client.
+    pub bytes_to_client: u64,
+    /// Payloads relayed from the client to its peers.
+    pub packets_to_peers: u64,
+    /// Payloads relayed from the peers to the client.
+    pub packets_to_client: u64,
+}
+
+impl Traffic {
+    /// Returns the payloads in both directions.
+    #[must_use]
+    pub const fn packets(&self) -> u64 {
+        self.packets_to_peers + self.packets_to_client
+    }
+
+    /// Returns what came after `before`, an earlier reading of the same allocation.
+    #[must_use]
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            bytes_to_peers: self.bytes_to_peers.saturating_sub(before.bytes_to_peers),
+            bytes_to_client: self.bytes_to_client.saturating_sub(before.bytes_to_client),
+            packets_to_peers: self.packets_to_peers.saturating_sub(before.packets_to_peers),
+            packets_to_client: self.packets_to_client.saturating_sub(before.packets_to_client),
+        }
+    }
+}
+
+impl AllocationEnd {
+    /// Returns what the allocation has relayed.
+    #[must_use]
+    pub const fn traffic(&self) -> Traffic {
+        Traffic {
+            bytes_to_peers: self.bytes_to_peers,
+            bytes_to_client: self.bytes_to_client,
+            packets_to_peers: self.packets_to_peers,
+            packets_to_client: self.packets_to_client,
+        }
+    }
 }
 
 /// Cause of the end of an allocation.
@@ -231,6 +300,10 @@ pub(crate) struct Events {
     /// Number of the first of them.
     first: u64,
     rejected: VecDeque<RejectedRequest>,
+    /// Without memory if none is reported.
+    grants: VecDeque<AllocationGrant>,
+    pub(crate) grant_reports: GrantReports,
+    pub(crate) grants_lost: u64,
     allocations_max: usize,
     pub(crate) allocations_lost: u64,
     pub(crate) rejected_lost: u64,
@@ -238,11 +311,15 @@ pub(crate) struct Events {
 
 impl Events {
     /// Creates the queues of a server with `allocations` places. Memory that is never used is not touched.
-    pub(crate) fn new(allocations: u32) -> Self {
+    pub(crate) fn new(allocations: u32, grant_reports: GrantReports) -> Self {
+        let grants_max = if grant_reports == GrantReports::Kept { GRANTS_MAX } else { 0 };
         let allocations_max = allocations as usize + EVENTS_MAX;
         Self {
             allocations: VecDeque::with_capacity(allocations_max),
             rejected: VecDeque::with_capacity(REJECTED_MAX),
+            grants: VecDeque::with_capacity(grants_max),
+            grant_reports,
+            grants_lost: 0,
             allocations_max,
             first: 0,
             allocations_lost: 0,
@@ -279,6 +356,19 @@ impl Events {
         } else {
             self.rejected_lost += 1;
         }
+    }
+
+    /// Queues a lifetime.
+    pub(crate) fn push_grant(&mut self, grant: AllocationGrant) {
+        if self.grants.len() < GRANTS_MAX {
+            self.grants.push_back(grant);
+        } else {
+            self.grants_lost += 1;
+        }
+    }
+
+    pub(crate) fn take_grant(&mut self) -> Option<AllocationGrant> {
+        self.grants.pop_front()
     }
 
     pub(crate) fn take(&mut self, passed: u64) -> Option<AllocationEvent> {

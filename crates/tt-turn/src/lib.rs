@@ -146,7 +146,7 @@ pub use drop_reason::DropReason;
 pub use error::ErrorCode;
 pub use output::{Fragmentation, IpFields, Marks, Output, ReplyStatus, WorkerId};
 pub use rejection::RejectReason;
-pub use server::{LiveAllocation, Server};
+pub use server::{LiveAllocation, PlaceTraffic, Server};
 
 /// STUN messages: reading, writing, message integrity.
 pub mod codec {

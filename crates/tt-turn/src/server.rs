@@ -53,7 +53,7 @@ use crate::wire::MAGIC_COOKIE;
 use clock::WallClock;
 use origins::Origins;
 
-pub use listing::LiveAllocation;
+pub use listing::{LiveAllocation, PlaceTraffic};
 
 /// The STUN/TURN server of one worker.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Server {
             channels: Channels::new(capacity.channels, seed.rotate_left(26)),
             paths: Paths::none(),
             origins: Origins::new(capacity.allocations, config.peer_lists),
-            events: Events::new(capacity.allocations),
+            events: Events::new(capacity.allocations, config.grant_reports),
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
             alternates: [None; 2],
             bans: None,

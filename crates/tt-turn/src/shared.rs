@@ -44,7 +44,9 @@ const AMPLIFICATION_FREE: usize = 3;
 pub struct Quotas {
     /// Live allocations and reserved ports of one user of the default realm; one more is rejected with 486.
     pub allocations_per_user: u32,
-    /// Live allocations and reserved ports of all users; one more is rejected with 486.
+    /// Live allocations and reserved ports of all users of the default realm; one more is rejected with 486.
+    pub allocations_of_default_realm: u32,
+    /// Live allocations and reserved ports of all users of all realms; one more is rejected with 486.
     pub allocations_total: u32,
     /// The part of each of the [`Pools`] that one user may hold while no other user holds anything, in percent, from 1
     /// to 100. Of what others leave every user gets the same part. 100 is no limit.
@@ -89,6 +91,7 @@ impl Default for Quotas {
     fn default() -> Self {
         Self {
             allocations_per_user: u32::MAX,
+            allocations_of_default_realm: u32::MAX,
             allocations_total: u32::MAX,
             user_share_percent: 75,
             user_allocation_rate: Budget { per_second: 50, burst: 200 },

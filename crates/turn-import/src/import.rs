@@ -100,6 +100,8 @@ pub struct CredentialFiles {
     pub secrets: PathBuf,
     /// File for the password of the database.
     pub database_password: PathBuf,
+    /// File for the password of the Redis that gets messages.
+    pub stats_database_password: PathBuf,
 }
 
 /// The configuration of another server, as truetick reads it.
@@ -113,6 +115,8 @@ pub struct Import {
     pub secrets: Vec<Zeroizing<String>>,
     /// Password of the database.
     pub database_password: Option<Zeroizing<String>>,
+    /// Password of the Redis that gets messages.
+    pub stats_database_password: Option<Zeroizing<String>>,
     /// Whether the configuration contains a credential, also one that truetick does not use.
     pub has_credentials: bool,
     pub(crate) document: Document,
@@ -133,6 +137,10 @@ impl Import {
             }
             if self.database_password.is_some() {
                 document.turn("database_password_file", files.database_password.to_string_lossy().into_owned());
+            }
+            if self.stats_database_password.is_some() {
+                let file = files.stats_database_password.to_string_lossy().into_owned();
+                document.turn("stats_database_password_file", file);
             }
         }
         document.to_toml()

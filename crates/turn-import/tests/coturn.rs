@@ -222,6 +222,22 @@ fn a_servers_password_is_kept_apart_and_masked() {
 }
 
 #[test]
+fn messages_to_redis_have_a_key_and_a_password_apart() {
+    let imported = import("redis-statsdb=\"ip=10.0.0.1 dbname=2 password=south port=6380\"\nuser=a:b\n");
+    assert_eq!(turn(&imported)["stats_database"].as_str(), Some("redis:ip=10.0.0.1 dbname=2 port=6380"));
+    assert_eq!(imported.stats_database_password.as_ref().map(|password| password.as_str()), Some("south"));
+    assert_eq!(imported.database_password, None);
+    assert!(imported.has_credentials && !imported.to_toml(None).contains("south"));
+    let row = imported.rows.iter().find(|row| row.option == "redis-statsdb").unwrap();
+    assert_eq!((row.outcome, row.keys.as_str()), (Outcome::Differs, "stats_database, stats_database_password_file"));
+    assert!(!format!("{row:?}").contains("south"), "{row:?}");
+    let both = import("lt-cred-mech\nredis-userdb=\"dbname=1 password=north\"\nredis-statsdb=\"dbname=2\"\n");
+    assert_eq!(both.database_password.as_ref().map(|password| password.as_str()), Some("north"));
+    assert_eq!((turn(&both)["stats_database"].as_str(), both.stats_database_password), (Some("redis:dbname=2"), None));
+    assert!(!turn(&import("redis-statsdb=\"dbname 2\"\n")).contains_key("stats_database"));
+}
+
+#[test]
 fn without_any_login_the_default_differs() {
     let import = import("realm=example.org\n");
     let row = import.rows.iter().find(|row| row.option == "no-auth").unwrap();

@@ -27,17 +27,16 @@ use crate::bans::BanList;
 use crate::commands::{LoopSettings, WorkerCommand};
 use crate::config::{ALLOCATIONS_MAX, RealmNames, TurnConfig};
 use crate::counters::WorkerStatus;
-use crate::event_log::EventLog;
 use crate::hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 use crate::kernel_path::KernelPath;
 use crate::listeners::{ListenerChange, Listening};
-use crate::records::RecordSender;
+use crate::messages::WorkerMessages;
 use crate::relay_pool::{RelayPlan, RelayPool};
 use crate::relays::Relays;
 use crate::section::{MemorySize, StreamLimits};
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
 use crate::udp_listeners::UdpListeners;
-use crate::worker::Parts;
+use crate::worker::{Outputs, Parts};
 use external::Origins;
 use reload::InForce;
 pub(crate) use reload::change_listeners;
@@ -137,7 +136,7 @@ impl Blueprint {
         id: WorkerId,
         worker_io: WorkerIo,
         endpoints: Vec<WorkerEndpoint>,
-        (event_log, records): (EventLog, Option<RecordSender>),
+        Outputs { event_log, records, messages }: Outputs,
     ) -> anyhow::Result<Parts> {
         let WorkerIo { poller, listeners: ListenerChange { udp, streams: accepting, .. }, inbound, commands } =
             worker_io;
@@ -166,6 +165,7 @@ impl Blueprint {
             commands,
             event_log,
             records,
+            messages: messages.map(WorkerMessages::new),
             status: Arc::new(WorkerStatus::default()),
             stop: Arc::clone(&self.stop),
             is_retiring: false,
@@ -271,6 +271,7 @@ fn engine_config(config: &TurnConfig) -> EngineConfig {
         icmp_indications: config.icmp_indications,
         removed_users: config.removed_users,
         // Only records name the peers.
+        grant_reports: config.grant_reports,
         peer_lists: if config.cdr.is_some() { PeerLists::Kept } else { PeerLists::Omitted },
         ..EngineConfig::new(&config.realm)
     }

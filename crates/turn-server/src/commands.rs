@@ -11,7 +11,9 @@ use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 use tt_model::{Nanos, Transport};
 use tt_net::Waker;
-use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply, ReplyFuture};
+use tt_status::turn::{
+    AllocationAdmin, AllocationCursor, AllocationPage, EndedUsers, LiveAllocation, NoReply, ReplyFuture,
+};
 use tt_turn::config::{Config as EngineConfig, RealmConfig};
 use tt_turn::credential::{Secrets, UserPart};
 use tt_turn::event::EndReason;
@@ -19,6 +21,7 @@ use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Limits;
 use tt_turn::{LiveAllocation as EngineAllocation, Server, WorkerId};
 
+use crate::ended_allocations::EndedAllocations;
 use crate::hand_off::WorkerEndpoint;
 use crate::listeners::ListenerChange;
 use crate::relay_pool::RelayPlan;
@@ -209,11 +212,12 @@ async fn in_time<T>(reply: oneshot::Receiver<T>) -> Result<T, NoReply> {
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerHandles {
     workers: Workers,
+    ended: EndedAllocations,
 }
 
 impl WorkerHandles {
-    pub(crate) fn new(workers: Workers) -> Self {
-        Self { workers }
+    pub(crate) fn new(workers: Workers, ended: EndedAllocations) -> Self {
+        Self { workers, ended }
     }
 
     async fn page(&self, from: AllocationCursor, rows_max: usize) -> Result<AllocationPage, NoReply> {
@@ -291,6 +295,10 @@ impl AllocationAdmin for WorkerHandles {
 
     fn end(&self, relayed: SocketAddr) -> ReplyFuture<'_, bool> {
         Box::pin(self.end(relayed))
+    }
+
+    fn ended_users(&self, rows_max: usize) -> EndedUsers {
+        self.ended.users(rows_max)
     }
 
     fn end_user(&self, user: String, realm: Option<String>) -> ReplyFuture<'_, u64> {

@@ -17,7 +17,7 @@ use anyhow::ensure;
 use ipnet::IpNet;
 use tt_net::stream::TlsRules;
 use tt_turn::config::{
-    ChannelNumbers, ExpiryCheck, FingerprintUse, Hairpin, IcmpIndications, LapsedPermissions,
+    ChannelNumbers, ExpiryCheck, FingerprintUse, GrantReports, Hairpin, IcmpIndications, LapsedPermissions,
     PasswordAlgorithms as EngineAlgorithms, RemovedUsers,
 };
 use tt_turn::shared::Quotas;
@@ -156,6 +156,8 @@ pub struct TurnConfig {
     pub memory_max: Option<MemoryBound>,
     /// Output of allocation records.
     pub cdr: Option<RecordOutput>,
+    /// Whether a database of statistics gets messages.
+    pub grant_reports: GrantReports,
     /// Time that a drain may take; zero stops at once.
     pub drain_timeout: Duration,
     /// Delay between a panic of a worker and its restart. It doubles up to 8 s while panics repeat.
@@ -210,6 +212,7 @@ impl TurnConfig {
             caps: AllocationCaps::default(),
             memory_max: None,
             cdr: None,
+            grant_reports: GrantReports::Omitted,
             drain_timeout: DRAIN_TIMEOUT,
             restart_delay: RESTART_DELAY,
             sample_one_in: SAMPLED_ONE_IN,
@@ -393,6 +396,8 @@ impl TurnConfig {
             auth_secret_file: section.auth_secret_file.clone(),
             database: section.database.clone(),
             database_password_file: section.database_password_file.clone(),
+            stats_database: section.stats_database.clone(),
+            stats_database_password_file: section.stats_database_password_file.clone(),
             database_logins: section.database.as_ref().map(|_| section.database_logins.unwrap_or_default()),
             nonce_key_file: section.nonce_key_file.clone(),
             strict_expiry: self.expiry_check == ExpiryCheck::EveryRequest,

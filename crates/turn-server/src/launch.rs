@@ -5,16 +5,19 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 use tt_os::addresses::AddressWatch;
+use tt_status::allocation_messages::MessageOutput;
 
 use crate::blueprint::{Blueprint, host};
 use crate::config::TurnConfig;
 use crate::event_log;
 use crate::listeners::{self, Bound, Listening};
 use crate::memory;
+use crate::messages;
 use crate::passed::PassedSockets;
 use crate::records::{self, Records};
 use crate::running::{Running, StatusReader};
 use crate::streams::{HandshakePool, HandshakeThread};
+use crate::worker::Outputs;
 use crate::worker_set::WorkerSet;
 
 /// Binds everything that `config` names and starts the workers.
@@ -22,7 +25,7 @@ use crate::worker_set::WorkerSet;
 /// # Errors
 /// An address cannot be bound, a certificate cannot be used, or a system call failed; the error names it.
 pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
-    start_with(config, PassedSockets::default())
+    start_with(config, PassedSockets::default(), None)
 }
 
 /// The same with sockets that are bound already, for addresses of `config`; the others are bound.
@@ -30,9 +33,15 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
 /// One passed UDP socket serves one worker: pass as many as there are workers, with `SO_REUSEPORT`. Workers share a
 /// passed TCP socket.
 ///
+/// `output` gets messages about allocations if [`TurnConfig::grant_reports`] says so.
+///
 /// # Errors
 /// As [`start`]; a passed socket whose address or purpose `config` does not name.
-pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<Running> {
+pub fn start_with(
+    config: &TurnConfig,
+    passed: PassedSockets,
+    output: Option<Box<dyn MessageOutput>>,
+) -> anyhow::Result<Running> {
     let Bound { listening, sockets } = listeners::bind(config, &Listening::default(), passed, config.workers)?;
     let (listen, streams, listens) = (listening.udp_addrs(), listening.stream_addrs(), listening.names());
     // Before the addresses are read, so that no change is missed.
@@ -42,11 +51,13 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     blueprint.start_kernel_path(config);
     let kernel_path = blueprint.kernel_path();
     let (event_log, log) = event_log::start(blueprint.realm_names())?;
-    let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
+    let Records { sender: record_sender, counts: record_counts, ended, thread: record_thread } =
         records::start(config.cdr.as_ref(), blueprint.realm_names())?;
+    let messages = messages::start(output, blueprint.realm_names())?;
 
     let log_loss = event_log.loss();
-    let worker_set = Arc::new(WorkerSet::new(Arc::clone(&blueprint), event_log, record_sender));
+    let outputs = Outputs { event_log, records: record_sender, messages: messages.queue };
+    let worker_set = Arc::new(WorkerSet::new(Arc::clone(&blueprint), outputs));
     let prepared = worker_set.prepare(0..config.workers, listeners::share_out(sockets, config.workers))?;
     let (memory, memory_thread) = memory::watch(&blueprint.memory_max, &blueprint.shared, &blueprint.stop)?;
     let status = StatusReader {
@@ -55,6 +66,8 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
         sample_one_in: config.sample_one_in,
         log_loss,
         records: record_counts,
+        ended,
+        messages: messages.counts,
         memory,
     };
     let mut threads = Vec::new();
@@ -67,7 +80,8 @@ pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<
     worker_set.set_serving(config.workers);
     threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
-    threads.extend(record_thread);
+    threads.push(record_thread);
+    threads.extend(messages.thread);
     threads.push(memory_thread);
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, worker_set.workers.clone())?;
     threads.push(follower);

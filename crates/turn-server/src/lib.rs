@@ -37,6 +37,7 @@ mod commands;
 mod config;
 mod counters;
 mod credentials;
+mod ended_allocations;
 mod event_log;
 mod hand_off;
 mod kernel_path;
@@ -44,6 +45,7 @@ mod launch;
 mod listener_id;
 mod listeners;
 mod memory;
+mod messages;
 mod operator;
 mod passed;
 mod poll_key;
@@ -76,7 +78,7 @@ pub use running::{CredentialSink, Reloader, Running};
 pub use section::{
     AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KernelMode, KeySources, MemoryBound,
     MemorySize, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, StreamLimits,
-    StreamsSection, TlsCipher, TlsVersion, TurnSection,
+    StreamsSection, TlsCipher, TlsVersion, TurnSection, is_reloaded,
 };
 pub use streams::CertificateFiles;
 

@@ -1,5 +1,5 @@
 //! Allocation records: one JSON line at the beginning and one at the end of every allocation, written by a thread of
-//! their own.
+//! their own; and the traffic of ended allocations by user.
 //!
 //! A worker never waits for the disk. While the thread is behind, events wait in the queue of the engine, which has
 //! room for the end of every allocation. Events that find that queue full, and lines that cannot be written, are
@@ -10,7 +10,7 @@ mod sink;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use tt_turn::WorkerId;
 use tt_turn::event::AllocationEvent;
 
 use crate::config::RealmNames;
+use crate::ended_allocations::EndedAllocations;
 use crate::privileges;
 use crate::section::RecordOutput;
 use line::LineWriter;
@@ -45,6 +46,14 @@ pub(crate) struct Entry {
 pub(crate) struct RecordSender {
     to: SyncSender<Entry>,
     counts: Arc<RecordCounts>,
+    wants: Wanted,
+}
+
+/// Events that the thread has a use for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    All,
+    Ends,
 }
 
 /// Numbers of lines.
@@ -74,6 +83,9 @@ impl RecordSender {
     /// Queues an event, or returns it if the queue is full. Never waits.
     #[must_use]
     pub(crate) fn push(&self, entry: Entry) -> Option<Entry> {
+        if self.wants == Wanted::Ends && entry.event.end.is_none() {
+            return None;
+        }
         match self.to.try_send(entry) {
             Ok(()) => None,
             Err(TrySendError::Full(entry)) => Some(entry),
@@ -90,34 +102,55 @@ impl RecordSender {
     }
 }
 
-/// The started records; without an output there are none.
-#[derive(Debug, Default)]
+/// The started thread.
+#[derive(Debug)]
 pub(crate) struct Records {
-    pub(crate) sender: Option<RecordSender>,
+    pub(crate) sender: RecordSender,
+    /// `None` without an output.
     pub(crate) counts: Option<Arc<RecordCounts>>,
-    pub(crate) thread: Option<JoinHandle<()>>,
+    pub(crate) ended: EndedAllocations,
+    pub(crate) thread: JoinHandle<()>,
 }
 
-/// Opens the output and starts the thread that writes. It ends when all clones of the handle are dropped.
+/// Opens the output, if there is one, and starts the thread that writes to it and counts the traffic of ended allocations.
+/// It ends when all clones of the handle are dropped.
 ///
 /// # Errors
 /// The output cannot be opened.
 pub(crate) fn start(output: Option<&RecordOutput>, realms: RealmNames) -> anyhow::Result<Records> {
-    let Some(output) = output else { return Ok(Records::default()) };
-    let sink = Sink::open(output).with_context(|| format!("turn: --cdr: cannot open {output}"))?;
-    let run = getrandom::u64().context("turn: no random bytes from the system")?;
-    let (to, from) = sync_channel(ENTRIES_MAX);
     let counts = Arc::new(RecordCounts::default());
-    let mut writer = Writer { sink, counts: Arc::clone(&counts), failing: None };
-    let lines = LineWriter { run, realms };
+    let ended = EndedAllocations::new(realms.clone());
+    let open = |output| Sink::open(output).with_context(|| format!("turn: --cdr: cannot open {output}"));
+    let writer = output.map(open).transpose()?;
+    let mut writer = writer.map(|sink| Writer { sink, counts: Arc::clone(&counts), failing: None });
+    let run = getrandom::u64().context("turn: no random bytes from the system")?;
+    let (to, from) = sync_channel::<Entry>(ENTRIES_MAX);
+    let (lines, table) = (LineWriter { run, realms }, ended.clone());
     let write = move || {
         privileges::drop_both();
-        writer.run(&from, &lines);
+        let mut batch = String::with_capacity(if writer.is_some() { BATCH_LEN } else { 0 });
+        while let Ok(first) = from.recv() {
+            batch.clear();
+            let rest = std::iter::from_fn(|| from.try_recv().ok());
+            for entry in std::iter::once(first).chain(rest.take(ENTRIES_MAX)) {
+                if let Some(end) = &entry.event.end {
+                    table.count(&entry.event.start, end);
+                }
+                if let Some(writer) = &mut writer {
+                    lines.write(&mut batch, &entry);
+                    writer.write_if_full(&mut batch);
+                }
+            }
+            if let Some(writer) = &mut writer {
+                writer.write(&batch);
+            }
+        }
     };
     let thread = thread::Builder::new().name("turn-records".into()).spawn(write);
     let thread = thread.context("turn: cannot start a thread")?;
-    let sender = RecordSender { to, counts: Arc::clone(&counts) };
-    Ok(Records { sender: Some(sender), counts: Some(counts), thread: Some(thread) })
+    let wants = if output.is_some() { Wanted::All } else { Wanted::Ends };
+    let sender = RecordSender { to, counts: Arc::clone(&counts), wants };
+    Ok(Records { sender, counts: output.map(|_| counts), ended, thread })
 }
 
 /// The thread that writes.
@@ -134,21 +167,18 @@ struct Failure {
 }
 
 impl Writer {
-    fn run(&mut self, from: &Receiver<Entry>, lines: &LineWriter) {
-        let mut batch = String::with_capacity(BATCH_LEN);
-        while let Ok(first) = from.recv() {
+    /// Writes and empties a batch that is long enough.
+    fn write_if_full(&mut self, batch: &mut String) {
+        if batch.len() >= BATCH_LEN {
+            self.write(batch);
             batch.clear();
-            lines.write(&mut batch, &first);
-            while batch.len() < BATCH_LEN
-                && let Ok(next) = from.try_recv()
-            {
-                lines.write(&mut batch, &next);
-            }
-            self.write(&batch);
         }
     }
 
     fn write(&mut self, batch: &str) {
+        if batch.is_empty() {
+            return;
+        }
         let all = batch.lines().count() as u64;
         let (lost, error) = match self.sink.write(batch) {
             Ok(()) => (0, None),

@@ -15,9 +15,11 @@ use crate::commands::WorkerHandles;
 use crate::config::TurnConfig;
 use crate::counters::{self, Totals};
 use crate::credentials::ExternalCredentials;
+use crate::ended_allocations::EndedAllocations;
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
+use crate::messages::MessageCounts;
 use crate::operator::Orders;
 use crate::records::RecordCounts;
 use crate::worker_set::WorkerSet;
@@ -43,6 +45,8 @@ pub(crate) struct StatusReader {
     pub(crate) sample_one_in: u32,
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
+    pub(crate) ended: EndedAllocations,
+    pub(crate) messages: Option<Arc<MessageCounts>>,
     pub(crate) memory: MemoryReader,
 }
 
@@ -81,7 +85,7 @@ impl Running {
     /// Returns access to the live allocations of all workers, for the control plane.
     #[must_use]
     pub fn allocation_admin(&self) -> Arc<dyn AllocationAdmin> {
-        Arc::new(WorkerHandles::new(self.worker_set.workers.clone()))
+        Arc::new(WorkerHandles::new(self.worker_set.workers.clone(), self.status.ended.clone()))
     }
 
     /// Returns bans and drains, for the control plane.
@@ -227,6 +231,8 @@ impl StatusReader {
                 is_full: self.worker_set.blueprint.shared.is_memory_full(),
             }),
             records: self.records(&totals),
+            ended_by_realm: self.ended.by_realm(),
+            messages: self.messages.as_ref().map(|counts| counts.status()),
             faults: call_errors(&totals),
             errors: totals.errors(),
             failed_logins: self.log_loss.failed_logins(),

@@ -11,6 +11,7 @@ mod peer_range;
 mod quotas;
 mod realm;
 mod record_output;
+mod reloaded;
 mod streams;
 mod tls;
 
@@ -31,6 +32,7 @@ pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
 pub use realm::RealmSection;
 pub use record_output::RecordOutput;
+pub use reloaded::is_reloaded;
 pub use streams::{StreamLimits, StreamsSection};
 pub use tls::{TlsCipher, TlsVersion};
 
@@ -78,6 +80,10 @@ pub struct TurnSection {
     pub database_password_file: Option<PathBuf>,
     /// Whether clients log in with users or with secrets of the database.
     pub database_logins: Option<DatabaseLogins>,
+    /// Redis that gets messages about allocations, as `redis:CONNECTION`.
+    pub stats_database: Option<String>,
+    /// File with the password of that Redis.
+    pub stats_database_password_file: Option<PathBuf>,
     /// File with one or two nonce keys, 64 hexadecimal digits per line.
     pub nonce_key_file: Option<PathBuf>,
     /// Check the expiry of time-limited credentials in every request, not only when an allocation is made.

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tt_model::{FiveTuple, Nanos, Transport};
-use tt_net::stream::{Connection, Progress, Scratch, Security, StreamRules, Taken};
+use tt_net::stream::{Connection, Progress, Scratch, Security, StreamRules, Taken, TlsNames};
 use tt_net::{Datagram, Inbox, IoFault, Poller, Waker};
 use tt_turn::{Server, WorkerId};
 
@@ -164,6 +164,11 @@ impl Streams {
             StreamKey::Connection(slot) => self.entry(slot).map_or(Transport::Tcp, |entry| entry.flow.transport),
             StreamKey::Listener(_) => Transport::Tcp,
         }
+    }
+
+    /// Returns version and cipher suite of the connection of `flow`; `None` without TLS.
+    pub(crate) fn tls_names(&self, flow: &FiveTuple) -> Option<TlsNames> {
+        self.slots[*self.flows.get(flow)? as usize].as_ref()?.connection.as_ref()?.tls_names()
     }
 
     /// Queues one message for the client of `flow`.

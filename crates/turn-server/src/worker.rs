@@ -23,6 +23,7 @@ use crate::counters::{LostEvents, WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
 use crate::hand_off::{InboundRings, WorkerLinks};
 use crate::kernel_path::WorkerPaths;
+use crate::messages::{MessageQueue, WorkerMessages};
 use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
 use crate::records::{Entry, RecordSender};
@@ -50,6 +51,14 @@ const PUBLISH_EVERY: Nanos = Nanos::from_millis(100);
 const RECORDS_RETRY: Duration = Duration::from_millis(2);
 const RECORDS_WITHIN: Duration = Duration::from_secs(5);
 
+/// Queues of what workers report.
+#[derive(Clone, Debug)]
+pub(crate) struct Outputs {
+    pub(crate) event_log: EventLog,
+    pub(crate) records: RecordSender,
+    pub(crate) messages: Option<MessageQueue>,
+}
+
 /// Everything that a worker owns, created before its thread starts.
 #[derive(Debug)]
 pub(crate) struct Parts {
@@ -64,7 +73,8 @@ pub(crate) struct Parts {
     pub(crate) inbound: InboundRings,
     pub(crate) commands: Receiver<WorkerCommand>,
     pub(crate) event_log: EventLog,
-    pub(crate) records: Option<RecordSender>,
+    pub(crate) records: RecordSender,
+    pub(crate) messages: Option<WorkerMessages>,
     pub(crate) status: Arc<WorkerStatus>,
     pub(crate) stop: Arc<AtomicBool>,
     /// It ends once it has nothing more to serve.
@@ -122,6 +132,9 @@ impl Worker {
     pub(crate) fn new(mut parts: Parts, counts: WorkerCounters) -> Self {
         if let Some(paths) = &mut parts.paths {
             paths.offer(&mut parts.server);
+        }
+        if let Some(messages) = &mut parts.messages {
+            messages.restart();
         }
         // The poller does not report datagrams that arrived before the sockets were added.
         let mut ready = ReadyQueue::default();
@@ -201,25 +214,30 @@ impl Worker {
     /// Passes the events of the engine to the log and to the records. What finds the queue of records full stays in
     /// the engine.
     fn pass_events(&mut self) {
-        let Parts { server, event_log, records, .. } = &mut self.parts;
+        let before = self.before.allocations_made;
+        let Parts { server, event_log, records, messages, streams, .. } = &mut self.parts;
         let worker = server.worker();
+        if let Some(messages) = messages {
+            messages.pass_grants(before, server, streams);
+        }
         while let Some(rejected) = server.poll_rejected() {
             event_log.push_rejected(worker, rejected);
         }
         loop {
-            let entry = match (self.unsent.take(), &records) {
-                (Some(unsent), _) => unsent,
-                (None, _) => {
+            let entry = match self.unsent.take() {
+                Some(unsent) => unsent,
+                None => {
                     let Some(event) = server.poll_event() else { return };
                     event_log.push(worker, &event);
-                    Entry { worker, number: self.before.allocations_made + event.start.number, event }
+                    if let Some(messages) = messages {
+                        messages.pass_event(before, server, &event);
+                    }
+                    Entry { worker, number: before + event.start.number, event }
                 }
             };
-            if let Some(records) = records {
-                self.unsent = records.push(entry);
-                if self.unsent.is_some() {
-                    return;
-                }
+            self.unsent = records.push(entry);
+            if self.unsent.is_some() {
+                return;
             }
         }
     }
@@ -227,14 +245,17 @@ impl Worker {
     /// Passes all events of the engine at the end of the worker, and waits for the records some time.
     fn pass_all_events(&mut self) {
         let deadline = Instant::now() + RECORDS_WITHIN;
+        if let Some(messages) = &mut self.parts.messages {
+            messages.wait_until(deadline);
+        }
         self.pass_events();
         while self.unsent.is_some() && Instant::now() < deadline {
             std::thread::park_timeout(RECORDS_RETRY);
             self.pass_events();
         }
-        if let (Some(_), Some(records)) = (self.unsent.take(), &self.parts.records) {
+        if self.unsent.take().is_some() {
             let rest = std::iter::from_fn(|| self.parts.server.poll_event()).count();
-            records.give_up(1 + rest as u64);
+            self.parts.records.give_up(1 + rest as u64);
         }
     }
 
@@ -271,6 +292,7 @@ impl Worker {
                 paths.count(server);
                 self.is_dirty = true;
             }
+            self.is_dirty |= self.parts.messages.is_some();
         }
         while let Ok(command) = self.parts.commands.try_recv() {
             match command {
@@ -307,9 +329,12 @@ impl Worker {
             self.ready.push(Ready::first(key));
         }
         if self.is_dirty && now >= self.publish_at {
-            let Parts { status, server, .. } = &self.parts;
+            let Parts { status, server, messages, sampler, .. } = &mut self.parts;
+            if let Some(messages) = messages {
+                messages.read_traffic(self.before.allocations_made, server);
+            }
             let rules_published = status.put_rules(server.policy_hits());
-            let stages_published = status.put_stages(&self.parts.sampler);
+            let stages_published = status.put_stages(sampler);
             self.is_dirty = !(self.publish_counts() && stages_published && rules_published);
             self.publish_at = now.saturating_add(PUBLISH_EVERY);
         }

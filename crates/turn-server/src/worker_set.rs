@@ -15,12 +15,10 @@ use crate::blueprint::{Blueprint, WorkerIo, change_listeners};
 use crate::commands::{COMMANDS_MAX, WorkerCommand, WorkerHandle, Workers};
 use crate::config::WORKERS_MAX;
 use crate::counters::WorkerStatus;
-use crate::event_log::EventLog;
 use crate::hand_off::{InboundRings, WorkerEndpoint};
 use crate::listeners::{self, ListenerChange};
-use crate::records::RecordSender;
 use crate::supervisor::supervise;
-use crate::worker::Parts;
+use crate::worker::{Outputs, Parts};
 
 /// Maximum number of ready sockets per poll.
 const READY_MAX: usize = 1_024;
@@ -39,8 +37,8 @@ pub(crate) struct WorkerSet {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Workers that do not retire: the first ones.
     serving: AtomicUsize,
-    /// Until the end: the threads of log and records end with the last sender.
-    outputs: Mutex<Option<(EventLog, Option<RecordSender>)>>,
+    /// Until the end: the threads of log, records and messages end with the last sender.
+    outputs: Mutex<Option<Outputs>>,
 }
 
 /// A worker before its thread starts.
@@ -53,7 +51,7 @@ pub(crate) struct PreparedWorker {
 
 impl WorkerSet {
     /// Returns a set without workers.
-    pub(crate) fn new(blueprint: Arc<Blueprint>, event_log: EventLog, records: Option<RecordSender>) -> Self {
+    pub(crate) fn new(blueprint: Arc<Blueprint>, outputs: Outputs) -> Self {
         Self {
             blueprint,
             workers: Workers::default(),
@@ -61,7 +59,7 @@ impl WorkerSet {
             endpoints: Mutex::default(),
             threads: Mutex::default(),
             serving: AtomicUsize::new(0),
-            outputs: Mutex::new(Some((event_log, records))),
+            outputs: Mutex::new(Some(outputs)),
         }
     }
 
@@ -228,7 +226,7 @@ impl WorkerSet {
         Ok(())
     }
 
-    fn outputs(&self) -> MutexGuard<'_, Option<(EventLog, Option<RecordSender>)>> {
+    fn outputs(&self) -> MutexGuard<'_, Option<Outputs>> {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

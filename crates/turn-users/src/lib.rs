@@ -1,7 +1,8 @@
 //! Users, secrets, peers, options and origins of realms, from a database with coturn's schema.
 //!
 //! A [`Source`] is the name of a database. [`Database::open`] reads all [`Rows`] of its realms at once, and
-//! [`Database::follow`] does so on a thread again and again. Nothing is written.
+//! [`Database::follow`] does so on a thread again and again. Nothing is written there; [`Source::message_output`] sends
+//! messages about allocations to a Redis.
 //!
 //! Whole realms are read, not one user when a client asks for it. So a request never waits for a database; strangers
 //! cannot make it work; a look-up takes the same time for every name; and the last good rows stay while the database is
@@ -20,6 +21,8 @@
 #![forbid(unsafe_code)]
 
 mod follower;
+#[cfg(feature = "redis")]
+mod message_output;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod read_error;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls, Row};
 use zeroize::Zeroizing;
@@ -33,6 +34,10 @@ impl Postgres {
         let mut config: Config = connection.parse().map_err(|error| error_of(&error, ErrorKind::Invalid))?;
         if let Some(password) = password {
             config.password(password.as_bytes());
+        }
+        if config.get_ssl_mode() == SslMode::Require {
+            let reason = "sslmode=require is not supported: connections have no TLS; use a Unix socket or a tunnel";
+            return Err(ReadError::new(ErrorKind::Invalid, reason));
         }
         Ok(Self { config, connected: None })
     }

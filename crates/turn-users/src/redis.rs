@@ -27,16 +27,13 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    /// Creates a reader of database `number` of the server at `host` and `port`.
-    pub(crate) fn new(
-        (host, port): (String, u16),
-        number: i64,
-        (user, password): (Option<&str>, Option<&str>),
-    ) -> Result<Self, ReadError> {
+    /// Creates a client of the database that the words of coturn name.
+    pub(crate) fn new(text: &str, password: Option<&str>) -> Result<Self, ReadError> {
+        let Words { host, port, number, user } = text.parse()?;
         let invalid = |error| ReadError::new(ErrorKind::Invalid, error);
         let info = ConnectionAddr::Tcp(host, port).into_connection_info().map_err(invalid)?;
         let mut settings = info.redis_settings().clone().set_db(number).set_skip_set_lib_name();
-        if let Some(user) = user {
+        if let Some(user) = &user {
             settings = settings.set_username(user);
         }
         if let Some(password) = password {
@@ -44,6 +41,16 @@ impl Redis {
         }
         let client = Client::open(info.set_redis_settings(settings)).map_err(invalid)?;
         Ok(Self { client, connection: None })
+    }
+
+    /// Returns the connection of before, or a new one.
+    pub(crate) fn take_connection(&mut self) -> Result<Connection, ReadError> {
+        self.connection.take().map_or_else(|| self.connect(), Ok)
+    }
+
+    /// Keeps a connection that works for the next time.
+    pub(crate) fn keep_connection(&mut self, connection: Connection) {
+        self.connection = Some(connection);
     }
 
     fn connect(&self) -> Result<Connection, ReadError> {
@@ -57,17 +64,14 @@ impl Redis {
 
 impl Reader for Redis {
     fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.connect()?,
-        };
+        let mut connection = self.take_connection()?;
         let mut reading = Reading { connection: &mut connection, deadline: Instant::now() + READ_TIMEOUT };
         let mut rows = realms.iter().map(|realm| reading.rows(realm)).collect::<Result<Vec<_>, _>>()?;
         if realms.len() > 1 {
             reading.origins(realms, &mut rows)?;
         }
         // After an error, the next read connects again.
-        self.connection = Some(connection);
+        self.keep_connection(connection);
         Ok(Some(rows))
     }
 }
@@ -166,7 +170,7 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-fn error_of(error: &RedisError) -> ReadError {
+pub(crate) fn error_of(error: &RedisError) -> ReadError {
     let is_login = error.kind() == RedisErrorKind::AuthenticationFailed
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
     let kind = if is_login {
@@ -185,11 +189,11 @@ fn error_of(error: &RedisError) -> ReadError {
 
 /// A connection in the words of coturn.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Words {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) number: i64,
-    pub(crate) user: Option<String>,
+struct Words {
+    host: String,
+    port: u16,
+    number: i64,
+    user: Option<String>,
 }
 
 impl FromStr for Words {
@@ -208,6 +212,7 @@ impl FromStr for Words {
                 // A read has a fixed time-out.
                 "connect_timeout" | "timeout" => {}
                 "tls" | "ssl" if ["0", "no", "off", "false"].contains(&value) => {}
+                "tls" | "ssl" => return Err(invalid("is not supported: connections have no TLS; use a tunnel")),
                 _ => return Err(invalid("is not supported")),
             }
         }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use tt_status::allocation_messages::MessageOutput;
 use zeroize::Zeroizing;
 
-use crate::read_error::ReadError;
+use crate::read_error::{ErrorKind, ReadError};
 use crate::reader::Reader;
 
 /// Words for a password in a connection of libpq and of coturn.
@@ -42,7 +43,7 @@ impl Connection {
         let has_password = user.is_some_and(|user| user.contains(':'))
             || PASSWORD_WORDS.iter().any(|word| text.to_ascii_lowercase().contains(word));
         match has_password {
-            true => Err("a password belongs in database_password_file".to_owned()),
+            true => Err("a password belongs in database_password_file or stats_database_password_file".to_owned()),
             false => Ok(Self { text: text.to_owned(), password: None }),
         }
     }
@@ -102,12 +103,30 @@ impl Source {
             }
             #[cfg(feature = "redis")]
             Self::Redis(Connection { text, password }) => {
-                let crate::redis::Words { host, port, number, user } = text.parse()?;
-                let login = (user.as_deref(), password.as_ref().map(|password| password.as_str()));
-                Ok(Box::new(crate::redis::Redis::new((host, port), number, login)?))
+                let password = password.as_ref().map(|password| password.as_str());
+                Ok(Box::new(crate::redis::Redis::new(text, password)?))
             }
             #[cfg(not(all(feature = "postgres", feature = "redis", feature = "sqlite")))]
             _ => Err(ReadError::not_built(self.kind())),
+        }
+    }
+
+    /// Returns an output for messages about allocations, which connects at its first message.
+    ///
+    /// # Errors
+    /// `NotBuilt`: the feature of Redis is off. `Invalid`: the connection's text, or no Redis.
+    pub fn message_output(&self) -> Result<Box<dyn MessageOutput>, ReadError> {
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Redis(Connection { text, password }) => {
+                let password = password.as_ref().map(|password| password.as_str());
+                Ok(Box::new(crate::message_output::RedisOutput::new(crate::redis::Redis::new(text, password)?)))
+            }
+            #[cfg(not(feature = "redis"))]
+            Self::Redis(_) => Err(ReadError::not_built(self.kind())),
+            Self::Sqlite(_) | Self::Postgres(_) => {
+                Err(ReadError::new(ErrorKind::Invalid, "messages go to redis:CONNECTION only"))
+            }
         }
     }
 }
@@ -134,5 +153,27 @@ mod tests {
         assert!(!format!("{source:?}").contains("secret"));
         let mut file: Source = "sqlite:a".parse().unwrap();
         assert!(file.set_password(Zeroizing::default()).is_err());
+    }
+
+    #[cfg(all(feature = "postgres", feature = "redis"))]
+    #[test]
+    fn connections_that_ask_for_tls_are_rejected_by_name() {
+        for text in [
+            "postgres:host=a sslmode=require",
+            "postgres://turn@db/turn?sslmode=require",
+            "redis:tls=1",
+            "redis:ssl=on",
+        ] {
+            let Err(error) = text.parse::<Source>().unwrap().open() else { panic!("{text}") };
+            assert_eq!(error.kind, ErrorKind::Invalid, "{text}");
+            assert!(error.cause.contains("connections have no TLS"), "{text}: {error}");
+        }
+        for text in ["postgres:host=a sslmode=disable", "postgres:host=a sslmode=prefer", "redis:tls=off"] {
+            assert!(text.parse::<Source>().unwrap().open().is_ok(), "{text}");
+        }
+        let Err(error) = "redis:ssl=1".parse::<Source>().unwrap().message_output() else { panic!("TLS") };
+        assert!(error.cause.contains("connections have no TLS"), "{error}");
+        let Err(error) = "sqlite:a".parse::<Source>().unwrap().message_output() else { panic!("SQLite") };
+        assert!(error.cause.contains("redis:CONNECTION"), "{error}");
     }
 }

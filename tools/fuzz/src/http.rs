@@ -9,8 +9,8 @@ use std::time::Duration;
 use control::{Admin, ApiToken, Running, State};
 use tt_status::reload::{Reload, ReloadFuture};
 use tt_status::turn::{
-    AllocationAdmin, AllocationCursor, AllocationPage, Ban, BanError, LiveAllocation, NoReply, Operator, OrderFuture,
-    ReplyFuture,
+    AllocationAdmin, AllocationCursor, AllocationPage, Ban, BanError, EndedUsers, LiveAllocation, NoReply, Operator,
+    OrderFuture, ReplyFuture,
 };
 use zeroize::Zeroizing;
 
@@ -56,6 +56,10 @@ static LOCKED: LazyLock<Running> = LazyLock::new(|| start(None));
 struct Allocations;
 
 impl AllocationAdmin for Allocations {
+    fn ended_users(&self, _rows_max: usize) -> EndedUsers {
+        EndedUsers::default()
+    }
+
     fn page(&self, _from: AllocationCursor, _rows_max: usize) -> ReplyFuture<'_, AllocationPage> {
         REACHED.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Ok(AllocationPage::default()) })

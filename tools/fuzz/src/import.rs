@@ -255,6 +255,7 @@ fn check(import: &Import) {
         users: "/etc/users".into(),
         secrets: "/etc/secrets".into(),
         database_password: "/etc/database".into(),
+        stats_database_password: "/etc/stats-database".into(),
     };
     let read = |toml: &str| toml::from_str::<Written>(toml).unwrap_or_else(|error| panic!("{error}: {toml}"));
     read(&import.to_toml(Some(&files)));

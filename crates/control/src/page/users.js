@@ -26,14 +26,28 @@ function left(seconds) {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
 
+/** What ended allocations have relayed: the users with most of it, the sum of those that are not shown, and all. */
+function showEnded({ users, list, total }) {
+  const [peers, clients] = [bytes(total.to_peers_bytes), bytes(total.to_clients_bytes)];
+  const shown = users > list.length ? `the first ${count(list.length)} of ${count(users)} users` : `${count(users)} ${users === 1 ? "user" : "users"}`;
+  text(byId("ended-says"), `${shown}; all: ${count(total.allocations)}, ${peers} to peers, ${clients} to clients`);
+  const rest = (key) => list.reduce((left, of) => left - of[key], total[key]);
+  const others = { user: "other users", realm: "", allocations: rest("allocations"), to_peers_bytes: rest("to_peers_bytes"), to_clients_bytes: rest("to_clients_bytes") };
+  const shownRows = others.allocations > 0 ? [...list, others] : list;
+  rows(document.querySelector("#ended tbody"), shownRows, cells("", "", "num", "num", "num"), (row, of) => {
+    [of.user, of.realm, count(of.allocations), bytes(of.to_peers_bytes), bytes(of.to_clients_bytes)].forEach((value, cell) => text(row.cells[cell], value));
+  });
+}
+
 async function ask() {
-  const [{ users, list }, { bans }] = await Promise.all([call(`/api/v1/turn/users?limit=${SHOWN_MAX}`), call("/api/v1/turn/bans")]);
+  const [{ users, list, ended }, { bans }] = await Promise.all([call(`/api/v1/turn/users?limit=${SHOWN_MAX}`), call("/api/v1/turn/bans")]);
   text(byId("users-says"), users > list.length ? `the first ${count(list.length)} of ${count(users)}, most traffic first` : `${count(users)}, most traffic first`);
   rows(document.querySelector("#users tbody"), list, userRow, (row, of) => {
     row.dataset.user = of.user;
     [of.user, count(of.allocations), count(of.permissions), bytes(of.to_peers_bytes), bytes(of.to_client_bytes)].forEach((value, cell) => text(row.cells[cell], value));
     row.lastChild.firstChild.setAttribute("aria-label", `End all allocations of ${of.user}`);
   });
+  showEnded(ended);
   byId("bans-none").hidden = bans.length > 0;
   rows(document.querySelector("#bans tbody"), bans, banRow, (row, { source, seconds_left: seconds }) => {
     row.dataset.source = source;

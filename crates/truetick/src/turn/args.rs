@@ -83,6 +83,12 @@ pub struct Args {
     /// Log in with users, secrets or both of --database [default: both]
     #[arg(long, value_name = "W", value_parser = named::<DatabaseLogins>(DatabaseLogins::NAMES))]
     pub database_logins: Option<DatabaseLogins>,
+    /// Redis that gets messages about allocations as from coturn's redis-statsdb: redis:CONNECTION in coturn's words
+    #[arg(long, value_name = "redis:NAME")]
+    pub stats_database: Option<String>,
+    /// File with the password of --stats-database, readable by its owner only
+    #[arg(long, value_name = "F")]
+    pub stats_database_password_file: Option<PathBuf>,
     /// File with one or two nonce keys, 64 hexadecimal digits per line, readable by its owner only: new nonces use the
     /// first key, and nonces of the second are accepted. For several servers and for restarts [default: a random key]
     #[arg(long, value_name = "F")]
@@ -239,6 +245,10 @@ impl Args {
         overlay.value("database", self.database.as_ref(), |section| &mut section.database);
         let password_file = self.database_password_file.as_ref();
         overlay.value("database_password_file", password_file, |section| &mut section.database_password_file);
+        overlay.value("stats_database", self.stats_database.as_ref(), |section| &mut section.stats_database);
+        let password_file = self.stats_database_password_file.as_ref();
+        overlay
+            .value("stats_database_password_file", password_file, |section| &mut section.stats_database_password_file);
         overlay.value("database_logins", self.database_logins.as_ref(), |section| &mut section.database_logins);
         overlay.value("nonce_key_file", self.nonce_key_file.as_ref(), |section| &mut section.nonce_key_file);
         overlay.switch("strict_expiry", self.strict_expiry, |section| section.strict_expiry = true);

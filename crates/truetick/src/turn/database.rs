@@ -1,10 +1,11 @@
-//! The database of users: its key, its first read, and what becomes of its rows.
+//! The databases: of users, with its first read and what becomes of its rows, and of statistics.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Context as _;
 use tt_os::secret_file;
+use tt_status::allocation_messages::MessageOutput;
 use turn_import::coturn::peer_rules;
 use turn_server::{
     AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, ExternalLimits, ExternalRealm, KeyedUsers,
@@ -32,16 +33,41 @@ pub(super) fn open(
 ) -> anyhow::Result<Option<Opened>> {
     let Some(text) = &section.database else { return Ok(None) };
     let key = || section.key_sources.name("database", 0);
-    let mut source: Source = text.parse().map_err(anyhow::Error::msg).with_context(key)?;
-    let of_file = |path: &PathBuf| {
-        secret_file::read_first_line(path).with_context(|| section.key_sources.name("database_password_file", 0))
-    };
-    let of_file = section.database_password_file.as_ref().map(of_file).transpose()?;
-    if let Some(password) = of_file.as_ref().or(password) {
-        source.set_password(password.clone()).map_err(anyhow::Error::msg).with_context(key)?;
-    }
+    let file = (section.database_password_file.as_deref(), "database_password_file");
+    let source = source(section, (text, "database"), file, password)?;
     let database = Database::open(&source, turn.realm_names()).with_context(key)?;
     Ok(Some(Opened { database, logins: section.database_logins.unwrap_or_default(), name: key() }))
+}
+
+/// Returns the output for messages about allocations, with the password of its file or `password`. It connects later.
+///
+/// # Errors
+/// The name is invalid, or this program has no Redis.
+pub(super) fn message_output(
+    section: &TurnSection,
+    password: Option<&Zeroizing<String>>,
+) -> anyhow::Result<Option<Box<dyn MessageOutput>>> {
+    let Some(text) = &section.stats_database else { return Ok(None) };
+    let file = (section.stats_database_password_file.as_deref(), "stats_database_password_file");
+    let source = source(section, (text, "stats_database"), file, password)?;
+    source.message_output().map(Some).with_context(|| section.key_sources.name("stats_database", 0))
+}
+
+/// Returns the source that a key names, with the password of its file or `password`.
+fn source(
+    section: &TurnSection,
+    (text, key): (&str, &str),
+    (file, file_key): (Option<&Path>, &str),
+    password: Option<&Zeroizing<String>>,
+) -> anyhow::Result<Source> {
+    let named = |key| move || section.key_sources.name(key, 0);
+    let mut source: Source = text.parse().map_err(anyhow::Error::msg).with_context(named(key))?;
+    let of_file = |path: &Path| secret_file::read_first_line(path).with_context(named(file_key));
+    let of_file = file.map(of_file).transpose()?;
+    if let Some(password) = of_file.as_ref().or(password) {
+        source.set_password(password.clone()).map_err(anyhow::Error::msg).with_context(named(key))?;
+    }
+    Ok(source)
 }
 
 /// Returns the limits of a realm. Like coturn's `max-bps`, that of the database is for each direction.

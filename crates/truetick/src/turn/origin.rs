@@ -86,6 +86,11 @@ impl Loaded {
         self.import.as_ref()?.database_password.as_ref()
     }
 
+    /// Returns the password of the Redis that gets messages by coturn's file.
+    pub(super) fn stats_database_password(&self) -> Option<&Zeroizing<String>> {
+        self.import.as_ref()?.stats_database_password.as_ref()
+    }
+
     /// Logs what differs from the server that is replaced, and drops the credentials.
     pub(super) fn into_config(self) -> Config {
         for row in self.import.iter().flat_map(|import| &import.rows) {

@@ -6,52 +6,6 @@ use turn_server::TurnConfig;
 use crate::config::Config;
 use crate::reload;
 
-/// Keys of `[turn]` that a reload applies; the others need a restart.
-const KEYS: &[&str] = &[
-    "user",
-    "user_file",
-    "auth_secret_file",
-    "nonce_key_file",
-    "allow_peer",
-    "deny_peer",
-    "allow_own_host",
-    "nat64_prefix",
-    "drain_timeout_s",
-    "lifetime_s",
-    "lifetime_max_s",
-    "nonce_lifetime_s",
-    "strict_expiry",
-    "strict_permissions",
-    "kick_removed_users",
-    "password_algorithms",
-    "rfc5766_channel_numbers",
-    "hairpin",
-    "icmp_indications",
-    "software",
-    "fingerprint_always",
-    "realms",
-    "relay_ip",
-    "external_ip",
-    "relay_ports",
-    "relay_low_ports",
-    "allocations_max",
-    "dscp_allow",
-    "busy_poll_us",
-    "workers",
-    "memory_max",
-    "listen",
-    "listen_tcp",
-    "listen_tls",
-    "no_tcp",
-    "cert",
-    "key",
-    "tls_version_min",
-    "tls_ciphers",
-];
-
-/// Keys of `[turn.streams]` that need a restart: the threads for handshakes have them.
-const HANDSHAKE_KEYS: &[&str] = &["streams.handshakes_max", "streams.handshake_threads", "streams.handshake_s"];
-
 /// Rejects a change from the configuration of the start that needs a restart. `is_reloaded` names keys outside of `[turn]`
 /// that a reload applies.
 ///
@@ -65,9 +19,7 @@ pub(crate) fn check(
 ) -> anyhow::Result<()> {
     ensure!(turn.realm == realm, "a restart is needed for turn.realm: the keys of users depend on it");
     reload::refuse_restart_keys(started, next, |key| match key.strip_prefix("turn.") {
-        Some(key) if key.starts_with("quotas.") => key != "quotas.ipv6_prefix_bits",
-        Some(key) if key.starts_with("streams.") => !HANDSHAKE_KEYS.contains(&key),
-        Some(key) => KEYS.contains(&key),
+        Some(key) => turn_server::is_reloaded(key),
         None => is_reloaded(key),
     })
 }

@@ -87,6 +87,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
             "--user: user bob: a password that begins with 0x is a key and must have 32 hexadecimal digits",
         ),
         ("--database-logins users", "--database-logins is for a database, and there is none"),
+        ("--stats-database-password-file x", "--stats-database-password-file is for stats_database, and there is none"),
         ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
         ("--lifetime-s 59", "--lifetime-s 59 is not from 60 to 86400"),
         ("--lifetime-max-s 86401", "--lifetime-max-s 86401 is not from 60 to 86400"),

@@ -261,6 +261,8 @@ fn an_operator_sees_attacks_and_ends_allocations() {
     assert!(text(&seen["ended"]).ends_with(" has ended."), "{}", seen["ended"]);
     assert_eq!(seen["left"], 1);
 
+    let all = "1 user; all: 2, 0 B to peers, 0 B to clients";
+    assert_eq!(seen["endedTraffic"], json!([all, [["ann", "truetick", "2", "0 B", "0 B"]]]));
     assert_eq!(seen["users"], json!([["ann", "1", "0", "0 B", "0 B", "End all"]]));
     let bans = &seen["bans"];
     assert_eq!((&bans[0], &bans[3]), (&true.into(), &false.into()), "none, until there is one: {bans}");

@@ -5,6 +5,7 @@ mod admin;
 mod bans;
 mod configuration;
 mod drain;
+mod ended;
 mod kernel_path;
 mod logs;
 mod memory;

@@ -1,5 +1,7 @@
 //! A client's connection over TCP or TLS, with framing and a bounded send queue.
 
+mod tls_names;
+
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,6 +13,8 @@ use super::proxy::{HeaderProgress, PROXY_HEADER_LEN_MAX, ProxyFault, ProxyHeader
 use super::queue::Queue;
 use super::tls::TlsIdentity;
 use crate::IoFault;
+
+pub use tls_names::TlsNames;
 
 /// The first byte of a TLS record that carries a handshake (RFC 8446 section 5.1). No STUN message of any method that
 /// there is begins with it.

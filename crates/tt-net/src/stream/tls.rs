@@ -81,7 +81,7 @@ impl TlsSuite {
         }
     }
 
-    fn suite(self) -> SupportedCipherSuite {
+    pub(super) fn suite(self) -> SupportedCipherSuite {
         use rustls::crypto::ring::cipher_suite;
         match self {
             Self::EcdsaAes256 => cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,

@@ -10,7 +10,7 @@ use super::{Request, Server, icmp_in};
 use crate::allocation::{Allocation, Leg};
 use crate::credential::User;
 use crate::error::ErrorCode;
-use crate::event::{AllocationEvent, AllocationStart, EndReason};
+use crate::event::{AllocationEvent, AllocationStart, EndReason, GrantRequest};
 use crate::flow::canonical;
 use crate::rejection::{RejectReason, Rejection};
 use crate::slab::NO_INDEX;
@@ -110,6 +110,7 @@ impl Server {
         };
         self.origins.set(index, request.now, &start);
         self.events.push(AllocationEvent { start, end: None }, 0);
+        self.report_grant(index, GrantRequest::Allocate, lifetime_s);
         self.counters.allocations_made += 1;
         self.counters.allocations_live[request.from.transport as usize] += 1;
         Ok(Granted::Allocation {

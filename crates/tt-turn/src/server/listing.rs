@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use tt_model::{FiveTuple, Nanos};
 
 use super::Server;
-use crate::event::UserName;
+use crate::event::{AllocationStart, Traffic, UserName};
 use crate::message::{Known, Message};
 
 /// One allocation, for a log or a list.
@@ -38,6 +38,15 @@ pub struct LiveAllocation<'a> {
     pub bytes_to_client: u64,
 }
 
+/// What an allocation has relayed so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceTraffic {
+    /// Number of the allocation, as in [`AllocationStart`].
+    pub number: u64,
+    /// Its payloads.
+    pub traffic: Traffic,
+}
+
 impl Server {
     /// Iterates over the worker's allocations in no order, including expired ones that [`Server::handle_timeout`] has
     /// not ended.
@@ -65,6 +74,34 @@ impl Server {
                 bytes_to_client: allocation.bytes_to_client,
             })
         })
+    }
+
+    /// Returns what the allocation at a place of the worker's table has relayed; `None` for a free place. Places count from
+    /// 0 to [`Server::places`].
+    #[must_use]
+    pub fn traffic_at(&self, place: u32) -> Option<PlaceTraffic> {
+        let (allocation, origin) = (self.allocations.get(place)?, self.origins.get(place)?);
+        Some(PlaceTraffic {
+            number: origin.number(),
+            traffic: Traffic {
+                bytes_to_peers: allocation.bytes_to_peers,
+                bytes_to_client: allocation.bytes_to_client,
+                packets_to_peers: allocation.packets_to_peers,
+                packets_to_client: allocation.packets_to_client,
+            },
+        })
+    }
+
+    /// Returns the beginning of the allocation at a place of the worker's table.
+    #[must_use]
+    pub fn start_at(&self, place: u32) -> Option<AllocationStart> {
+        self.allocations.get(place).and_then(|_| self.origins.start(place))
+    }
+
+    /// Returns the number of places of the worker's table that were ever in use.
+    #[must_use]
+    pub fn places(&self) -> u32 {
+        self.allocations.end()
     }
 
     /// Returns the first bytes of the user name in a message, by USERNAME or USERHASH.

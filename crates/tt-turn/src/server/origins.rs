@@ -42,6 +42,13 @@ pub(super) struct Origin {
     short_name: [u8; SHORT_NAME_LEN],
 }
 
+impl Origin {
+    /// Number of the allocation.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 impl Origins {
     pub(super) fn new(allocations: u32, peer_lists: PeerLists) -> Self {
         let places = allocations as usize;

@@ -5,8 +5,10 @@ use tt_model::{IpFamily, Nanos};
 use super::allocate::{family, lifetime};
 use super::reply::Granted;
 use super::{Request, Server};
+use crate::config::GrantReports;
 use crate::credential::User;
 use crate::error::ErrorCode;
+use crate::event::{AllocationGrant, GrantRequest};
 use crate::message::{Known, family_number};
 use crate::rejection::Rejection;
 
@@ -31,7 +33,17 @@ impl Server {
         }
         self.allocations.settle(index, request.now);
         self.touch_paths(index);
+        self.report_grant(index, GrantRequest::Refresh, lifetime_s);
         Ok(Granted::Lifetime(lifetime_s))
+    }
+
+    /// Queues a lifetime for the driver if it wants to know.
+    pub(super) fn report_grant(&mut self, index: u32, request: GrantRequest, lifetime_s: u32) {
+        if self.events.grant_reports == GrantReports::Kept
+            && let Some(start) = self.origins.start(index)
+        {
+            self.events.push_grant(AllocationGrant { start, request, lifetime_s });
+        }
     }
 
     /// Returns the families that a Refresh applies to: the one that it names, or all (RFC 8656 section 8.1).

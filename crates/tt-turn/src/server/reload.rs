@@ -10,7 +10,7 @@ use super::Server;
 use crate::bans::Bans;
 use crate::config::Config;
 use crate::credential::Secrets;
-use crate::event::{AllocationEvent, EndReason, RejectedRequest};
+use crate::event::{AllocationEvent, AllocationGrant, EndReason, RejectedRequest};
 use crate::flow::canonical;
 use crate::policy::PeerPolicy;
 use crate::realm::{REALMS_MAX, RealmConfig, RealmId};
@@ -18,7 +18,8 @@ use crate::relay::RelayId;
 use crate::shared::Limits;
 
 impl Server {
-    /// Replaces the configuration, but for `realm`, `realms` (see [`Server::replace_realms`]), `peer_policy`, `peer_lists` and `dont_fragment`, which stay. Replace the
+    /// Replaces the configuration, but for `realm`, `realms` (see [`Server::replace_realms`]), `peer_policy`, `peer_lists`,
+    /// `grant_reports` and `dont_fragment`, which stay. Replace the
     /// secrets next: nonces and the end of removed users follow the configuration from then on.
     ///
     /// Allocations stay with the lifetimes that they have; a refresh takes the new ones.
@@ -29,6 +30,7 @@ impl Server {
             realms: core::mem::take(&mut before.realms),
             peer_policy: core::mem::take(&mut before.peer_policy),
             peer_lists: before.peer_lists,
+            grant_reports: before.grant_reports,
             dont_fragment: before.dont_fragment,
             ..config
         };
@@ -154,6 +156,18 @@ impl Server {
     #[must_use]
     pub fn events_lost(&self) -> u64 {
         self.events.allocations_lost
+    }
+
+    /// Returns the next lifetime that a client got, if they are [reported](crate::config::GrantReports). Call until `None`
+    /// before [`Server::poll_event`], which then returns the end of an allocation after its lifetimes.
+    pub fn poll_grant(&mut self) -> Option<AllocationGrant> {
+        self.events.take_grant()
+    }
+
+    /// Returns the number of lifetimes that were lost because the queue was full.
+    #[must_use]
+    pub fn grants_lost(&self) -> u64 {
+        self.events.grants_lost
     }
 
     /// Returns the next rejected request. Call until `None` after every round. [`Server::rejected_lost`] counts those

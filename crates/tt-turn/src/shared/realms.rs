@@ -35,10 +35,10 @@ impl Default for RealmQuotas {
 }
 
 impl RealmQuotas {
-    /// Returns the limits of the default realm, whose allocations have no limit but that of all realms.
+    /// Returns the limits of the default realm.
     pub(super) const fn of_default(quotas: &Quotas) -> Self {
         Self {
-            allocations: u32::MAX,
+            allocations: quotas.allocations_of_default_realm,
             allocations_per_user: quotas.allocations_per_user,
             bytes_per_second_per_user: quotas.bytes_per_second_per_user,
             packets_per_second_per_user: quotas.packets_per_second_per_user,

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use tt_model::{IpFamily, Nanos};
-use tt_turn::config::{PeerLists, RemovedUsers};
-use tt_turn::event::{AllocationEnd, AllocationEvent, EndReason, PEERS_LISTED_MAX};
+use tt_turn::config::{GrantReports, PeerLists, RemovedUsers};
+use tt_turn::event::{AllocationEnd, AllocationEvent, EndReason, GrantRequest, PEERS_LISTED_MAX, Traffic};
 use tt_turn::relay::{RelayAddress, RelayDemand, RelayId};
 
 use super::wire::{ADDITIONAL_FAMILY, ADDRESS_FAMILY, ALLOCATE, LIFETIME, REFRESH, TRANSPORT};
@@ -217,4 +217,54 @@ fn peers_are_listed_only_where_the_driver_wants_them() {
         let peers = end(&mut world).peers;
         assert_eq!((peers.listed().len(), peers.others()), (count, 0));
     }
+}
+
+#[test]
+fn lifetimes_are_reported_before_the_end_and_only_if_asked_for() {
+    let lifetime = |s: u32| vec![(LIFETIME, s.to_be_bytes().to_vec())];
+    for (grant_reports, reported) in [(GrantReports::Kept, 2), (GrantReports::Omitted, 0)] {
+        let config = tt_turn::config::Config { grant_reports, ..world::config() };
+        let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
+        let client = addr(CLIENT);
+        world.allocate(client);
+        assert_eq!(world.ask(client, REFRESH, &lifetime(1_800)).code(), 0);
+        assert_eq!(world.ask(client, REFRESH, &lifetime(0)).code(), 0);
+        let grants: Vec<_> = std::iter::from_fn(|| world.server.poll_grant()).collect();
+        let all = events(&mut world);
+        let expected = [(all[0].start, GrantRequest::Allocate, 600), (all[0].start, GrantRequest::Refresh, 1_800)];
+        let found: Vec<_> = grants.iter().map(|grant| (grant.start, grant.request, grant.lifetime_s)).collect();
+        assert_eq!(found, expected[..reported]);
+        assert_eq!((all.len(), world.server.grants_lost()), (2, 0));
+    }
+}
+
+#[test]
+fn lifetimes_beyond_the_queue_are_counted() {
+    let config = tt_turn::config::Config { grant_reports: GrantReports::Kept, ..world::config() };
+    let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
+    world.allocate(addr(CLIENT));
+    for _ in 0..1_030 {
+        assert_eq!(world.ask(addr(CLIENT), REFRESH, &[]).code(), 0);
+    }
+    assert_eq!(std::iter::from_fn(|| world.server.poll_grant()).count(), 1_024);
+    assert_eq!(world.server.grants_lost(), 7);
+}
+
+#[test]
+fn a_place_has_the_traffic_of_its_allocation() {
+    let mut world = World::new();
+    let (first, second, peer) = (addr(CLIENT), addr("192.0.2.2:2"), addr("8.8.8.8:53"));
+    world.allocate(first);
+    let (relay, _) = world.allocate(second);
+    assert_eq!(world.bind(second, 0x4000, peer), 0);
+    world.channel_data(second, 0x4000, b"three");
+    world.channel_data(second, 0x4000, b"two");
+    world.peer(relay, peer, b"back");
+    let at = |world: &World, place| world.server.traffic_at(place).map(|place| (place.number, place.traffic));
+    assert_eq!((world.server.places(), at(&world, 0), at(&world, 2)), (2, Some((0, Traffic::default())), None));
+    let expected = Traffic { bytes_to_peers: 8, bytes_to_client: 4, packets_to_peers: 2, packets_to_client: 1 };
+    assert_eq!(at(&world, 1), Some((1, expected)));
+    assert_eq!(world.server.start_at(1).map(|start| start.flow), Some(world.flow(second)));
+    assert_eq!(world.ask(second, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+    assert_eq!((at(&world, 1), world.server.start_at(1)), (None, None));
 }

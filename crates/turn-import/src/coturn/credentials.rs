@@ -13,12 +13,15 @@ const KEY_DIGITS: usize = 32;
 const NO_KEY: &str = "no key: 0x begins one, and 32 hexadecimal digits must follow; no client can log in as this user in \
                       coturn, either";
 const KEY_REALM: &str = "a key belongs to one realm, which is the domain name of the host in coturn: set `realm`";
+const STATS: &str = "the same keys and messages; they count relayed payloads, without STUN messages and headers, and a \
+                     status key ends with the lifetime";
 const STUN_ONLY: &str = "stun-only is set: no user can log in";
 
 impl Reader<'_> {
     /// Maps what decides who can log in.
     pub(super) fn credentials(&mut self) {
         self.realm();
+        self.stats_database();
         let is_stun_only = self.is_on("stun-only");
         let reason = if is_stun_only { "no user and no secret: STUN Binding only" } else { "off, as by default" };
         self.rows_of("stun-only", Outcome::Same, "", reason);
@@ -174,6 +177,18 @@ impl Reader<'_> {
                 self.rows_of(name, Outcome::Same, "database, database_logins, database_password_file", "");
             }
         }
+    }
+
+    /// Maps the Redis that gets messages.
+    fn stats_database(&mut self) {
+        let Some(text) = self.last("redis-statsdb").map(|setting| setting.text().trim().to_owned()) else { return };
+        let keys = "stats_database, stats_database_password_file";
+        let Some(Connection { text, password }) = Connection::read(&text).map(|read| read.with_kind("redis")) else {
+            return self.rows_of("redis-statsdb", Outcome::Differs, "", "a word that is not NAME=VALUE: no messages");
+        };
+        self.document.turn("stats_database", text);
+        self.import.stats_database_password = password;
+        self.rows_of("redis-statsdb", Outcome::Differs, keys, STATS);
     }
 
     fn separator(&mut self, has_secrets: bool) {

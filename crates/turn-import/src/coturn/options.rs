@@ -142,11 +142,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     secret(always(mapped("mysql-userdb", Some('M'), Argument::Value), Refused, NOT_YET_DATABASE)),
     secret(always(mapped("mongo-userdb", Some('J'), Argument::Value), Refused, NOT_YET_DATABASE)),
     secret(mapped("redis-userdb", Some('N'), Argument::Value)),
-    secret(always(
-        mapped("redis-statsdb", Some('O'), Argument::Value),
-        Differs,
-        "not yet: no messages to Redis; see --cdr and /metrics",
-    )),
+    secret(mapped("redis-statsdb", Some('O'), Argument::Value)),
     always(value("secret-key-file"), Ignored, "it decrypts the password of a MySQL database"),
     switch("use-auth-secret"),
     secret(value("static-auth-secret")),

@@ -1,6 +1,7 @@
 //! Users, secrets and password algorithms of a section.
 
 use anyhow::{Context as _, bail, ensure};
+use tt_turn::config::GrantReports;
 use tt_turn::credential::UserSecret;
 
 use crate::credentials::{ExternalUsers, User, Users, auth_secrets_in, nonce_keys_in, read_users};
@@ -38,6 +39,12 @@ impl TurnConfig {
             let name = section.key_sources.name(key, 0);
             ensure!(section.database.is_some() || !is_set, "{name} is for a database, and there is none");
         }
+        if section.stats_database.is_some() {
+            self.grant_reports = GrantReports::Kept;
+        }
+        let name = section.key_sources.name("stats_database_password_file", 0);
+        let is_set = section.stats_database_password_file.is_some();
+        ensure!(section.stats_database.is_some() || !is_set, "{name} is for stats_database, and there is none");
         Ok(())
     }
 

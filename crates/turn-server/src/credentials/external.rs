@@ -76,7 +76,7 @@ impl ExternalCredentials {
 pub struct ExternalLimits {
     /// Live allocations and reserved ports of one user.
     pub allocations_per_user: Option<u32>,
-    /// Live allocations and reserved ports of all users.
+    /// Live allocations and reserved ports of all users of the realm.
     pub allocations_total: Option<u32>,
     /// Relayed bytes per second of one allocation, both directions together.
     pub bytes_per_second_per_allocation: Option<u64>,
@@ -87,7 +87,7 @@ impl ExternalLimits {
     pub(crate) fn set(self, quotas: &mut Quotas) {
         let Self { allocations_per_user, allocations_total, bytes_per_second_per_allocation } = self;
         quotas.allocations_per_user = allocations_per_user.unwrap_or(quotas.allocations_per_user);
-        quotas.allocations_total = allocations_total.unwrap_or(quotas.allocations_total);
+        quotas.allocations_of_default_realm = allocations_total.unwrap_or(quotas.allocations_of_default_realm);
         quotas.bytes_per_second_per_allocation =
             bytes_per_second_per_allocation.unwrap_or(quotas.bytes_per_second_per_allocation);
     }

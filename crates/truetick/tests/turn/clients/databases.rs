@@ -3,6 +3,7 @@
 mod postgres;
 mod redis;
 mod sqlite;
+mod statistics;
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -129,6 +130,17 @@ fn follows_turnadmin_in_realms(server: &Operated, admin: &TurnAdmin) {
     live.allocate().unwrap();
     wait("the quota of the realm", || other("dave").log_in() == Err(486));
     assert!(server.client("carol").log_in().is_ok() && other("eve").log_in().is_ok());
+
+    // As in coturn, a total is that of its realm alone.
+    admin.run(&["-g", "--total-quota=1"]);
+    let mut ann = server.client("ann");
+    wait("the total of the default realm", || {
+        ann.refresh(0);
+        ann.allocate().is_ok() && server.client("carol").log_in() == Err(486)
+    });
+    assert!(other("eve").log_in().is_ok(), "another realm");
+    ann.refresh(0);
+    assert!(server.client("carol").log_in().is_ok(), "an allocation of another realm does not count");
 
     // A reload keeps what the database has.
     assert_eq!(server.ask("POST", "/api/v1/reload", Some(TOKEN)).status, 200);

@@ -133,11 +133,11 @@ fn a_realm_has_users_with_keys_of_that_realm() {
 }
 
 /// Debian's coturn; ends when dropped.
-struct Coturn(Child);
+pub(super) struct Coturn(Child);
 
 impl Coturn {
     /// Starts it with a file and waits until it answers.
-    fn start(file: &Path, listen: SocketAddr) -> Self {
+    pub(super) fn start(file: &Path, listen: SocketAddr) -> Self {
         let path = |end: &str| format!("{}.{end}", file.display());
         let mut command = Command::new("turnserver");
         command.arg("-c").arg(file).args(["--no-cli", "--no-stdout-log", "--simple-log"]);

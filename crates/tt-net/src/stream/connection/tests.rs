@@ -8,7 +8,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::{Connection, HandshakeProgress, Progress, Resumption, Scratch, Security, StreamEnd, StreamRules, Taken};
 use crate::Poller;
-use crate::stream::{StreamListener, TlsCertificate, TlsIdentity, TlsRules};
+use crate::stream::{StreamListener, TlsCertificate, TlsIdentity, TlsNames, TlsRules};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const BINDING: &[u8] = b"\x00\x01\x00\x00\x21\x12\xA4\x42AAAABBBBCCCC";
@@ -188,6 +188,9 @@ fn detects_tls_by_its_first_byte() {
     let (messages, end) = host.hear(&mut connection);
     assert_eq!((messages.concat(), end), (BINDING.repeat(2), None));
     assert_eq!(connection.security(), Security::Tls);
+    // The names of `openssl ciphers`; rustls prefers this one.
+    let names = TlsNames { version: "TLSv1.3", cipher: "TLS_AES_256_GCM_SHA384" };
+    assert_eq!(connection.tls_names(), Some(names));
     assert_eq!(connection.send(&[&[5; 40_000]], 64), Taken::Queued, "a message alone always fits");
     connection.flush().unwrap();
     assert_eq!(host.hear(&mut connection), (vec![], Some(StreamEnd::Client)));

@@ -11,18 +11,18 @@ use testkit::{Requirement, find_program, require};
 use super::{FURTHER, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric, wait_failed};
 use crate::operators::operated::{Operated, wait};
 
-const PASSWORD: &str = "password-of-redis";
+pub(super) const PASSWORD: &str = "password-of-redis";
 
 /// A server with a password; killed when dropped.
-struct Redis {
+pub(super) struct Redis {
     folder: TempDir,
-    port: u16,
+    pub(super) port: u16,
     server: Child,
 }
 
 impl Redis {
     /// Skips the test without Redis.
-    fn require() -> Option<Self> {
+    pub(super) fn require() -> Option<Self> {
         require(Requirement::Program, find_program("redis-server", "redis-server"))?;
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -43,23 +43,23 @@ impl Redis {
         wait("Redis answers", || self.ask(&["PING"]).trim() == "PONG");
     }
 
-    fn ask(&self, arguments: &[&str]) -> String {
+    pub(super) fn ask(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("redis-cli");
         command.args(["-p", &self.port.to_string(), "--no-auth-warning", "-a", PASSWORD, "-n", "3"]).args(arguments);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.server = Self::spawn(&self.folder, self.port);
         self.wait();
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.server.id() as i32), signal).unwrap();
     }
 
