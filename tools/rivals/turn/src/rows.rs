@@ -1,6 +1,7 @@
 //! The rows: what is asked of every server, and what truetick aims at.
 
 use crate::drive::Pace;
+use crate::rivals::RELAY_PORTS;
 
 /// Setting: datagrams that are out at once in a closed loop.
 pub(crate) const WINDOW: usize = 64;
@@ -14,6 +15,8 @@ pub(crate) const CYCLES_AT_ONCE: usize = 16;
 pub(crate) const CYCLES_OF_A_RUN: u64 = 2_500;
 /// Setting: allocations of the memory row.
 pub(crate) const MANY: usize = 10_000;
+/// Setting: allocations of the row of all memory.
+pub(crate) const CROWD: usize = 100_000;
 /// Setting: allocations of the rows of senders without a permission.
 const SPRAYED: [usize; 2] = [50, 6_000];
 
@@ -37,12 +40,24 @@ pub(crate) enum Work {
     Spray { relays: usize },
     /// Resident memory of many allocations, each with one channel.
     Memory,
+    /// Memory of the process and of the kernel for it, with a great many.
+    Crowd,
 }
 
 impl Work {
+    /// Allocations that the server must have room for.
+    pub(crate) fn allocations(self) -> u32 {
+        if self == Self::Crowd { (CROWD as u32).next_multiple_of(RELAY_PORTS) } else { RELAY_PORTS }
+    }
+
+    /// Whether it is measured once, and only if somebody asks for it.
+    pub(crate) fn is_on_demand(self) -> bool {
+        self == Self::Crowd
+    }
+
     /// Whether each run needs a fresh server: ports that rest after the rows before would be missing.
     pub(crate) fn needs_a_fresh_server(self) -> bool {
-        matches!(self, Self::Spray { .. } | Self::Memory)
+        matches!(self, Self::Spray { .. } | Self::Memory | Self::Crowd)
     }
 }
 
@@ -94,5 +109,6 @@ pub(crate) fn all() -> Vec<Row> {
     }
     add("cycle".into(), Work::Cycle, Some(0.35), true);
     add("memory".into(), Work::Memory, Some(0.15), true);
+    add(format!("crowd_{CROWD}"), Work::Crowd, None, false);
     rows
 }

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::face::Face;
 use crate::payload::Pool;
 use crate::process::Process;
-use crate::rivals::{Contestant, Places};
+use crate::rivals::{Contestant, Places, RELAY_PORTS};
 use crate::rows::Way;
 use crate::stun::{self, Request};
 use crate::traffic::{End, Faces, Flow, Form, Traffic};
@@ -70,15 +70,20 @@ impl Generator {
         Ipv4Addr::from_bits(ip.to_bits() - self.addresses.clients.start + self.addresses.peers.start)
     }
 
-    /// Starts a server and waits until it answers.
+    /// Starts a server for so many allocations and waits until it answers.
     pub(crate) fn start(
         &mut self,
-        contestant: Contestant,
+        (contestant, allocations): (Contestant, u32),
         places: &Places,
         cpu: Option<usize>,
     ) -> anyhow::Result<Running> {
         let address = SocketAddrV4::new(contestant.ip(), places.port);
-        let process = Process::start(contestant.command(places)?, cpu)?;
+        let command = contestant.command(places, allocations)?;
+        let process = match allocations {
+            ..=RELAY_PORTS => Process::start(command, cpu)?,
+            // A group costs time, and only the memory of so many is asked for.
+            _ => Process::start_in_group(&command, cpu)?,
+        };
         self.wait_for(Running { contestant, process, address })
     }
 

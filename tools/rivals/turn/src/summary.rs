@@ -82,7 +82,7 @@ fn line(row: &Row, records: &[&Record], contestant: &str, bootstrap: Bootstrap) 
     let costs: Vec<(f64, f64)> = runs.iter().filter_map(|record| cost(record)).collect();
     cells.push(bootstrap.ratio(&costs).map_or_else(String::new, |estimate| interval(estimate, 0)));
     let (cpu_ns, elapsed_ns) = (sum(&runs, |record| record.cpu_ns), sum(&runs, |record| record.elapsed_ns));
-    let is_memory = row.work == Work::Memory;
+    let is_memory = matches!(row.work, Work::Memory | Work::Crowd);
     cells.push(if is_memory { String::new() } else { format!("{:.2}", cpu_ns as f64 / elapsed_ns.max(1) as f64) });
     let ratio = bootstrap.ratio(&pairs(records, contestant));
     cells.push(ratio.map_or_else(String::new, |estimate| interval(estimate, 3)));
@@ -142,7 +142,8 @@ fn resident(record: &Record) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let Record { contestant, resident_one, resident_all, allocations, .. } = record;
     format!(
-        "resident memory of {contestant:13} {:8.1} MiB with one allocation, {:8.1} MiB with {allocations}",
+        "{} memory of {contestant:13} {:8.1} MiB with one allocation, {:8.1} MiB with {allocations}",
+        if record.row == "memory" { "resident" } else { "all" },
         mib(*resident_one),
         mib(*resident_all)
     )
