@@ -28,6 +28,7 @@ pub(crate) fn print(runs: &Runs, seed: u64, look: Look) {
             lines.extend(line(&row, &records, contestant.name(), bootstrap));
         }
         verdicts.extend(verdict(&row, &records, bootstrap));
+        verdicts.extend(one_socket(&row, &records, bootstrap));
         verdicts.extend(records.iter().filter(|record| record.kind == "memory").map(|record| resident(record)));
     }
     for note in &runs.notes {
@@ -124,6 +125,34 @@ fn verdict(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Option<Strin
     Some(format!("{name:18} aim {aim:.2} of coturn: {word}, {}", interval(ratio, 3)))
 }
 
+/// Aims of one socket for all relay ports: datagrams as a part of the echo's cost, cycles as a part of truetick's, and
+/// all memory.
+const ONE_SOCKET_OF_ECHO: f64 = 1.08;
+const ONE_SOCKET_OF_CYCLE: f64 = 0.40;
+const ONE_SOCKET_BYTES: u64 = 1 << 30;
+
+/// What the prototype with one socket for all relay ports costs against the floor and against truetick.
+fn one_socket(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Vec<String> {
+    let is_cycle = row.work == Work::Cycle;
+    let (base, aim) = if is_cycle { (OURS, ONE_SOCKET_OF_CYCLE) } else { ("echo", ONE_SOCKET_OF_ECHO) };
+    let mut lines = Vec::new();
+    for contestant in rivals::ALL.into_iter().filter(|one| one.is_one_socket()) {
+        for (base, aim) in [(base, Some(aim)), (OURS, None)] {
+            let ratio = bootstrap.ratio(&pairs_of(records, contestant.name(), base));
+            let Some(ratio) = ratio.filter(|_| !is_cycle || aim.is_some()) else { continue };
+            let (name, one) = (&row.name, contestant.name());
+            let aim = aim.map_or_else(String::new, |aim| format!(", aim {aim:.2}"));
+            lines.push(format!("{name:18} {one} of {base}: {}{aim}", interval(ratio, 3)));
+        }
+        let crowd = records.iter().find(|record| record.contestant == contestant.name() && row.work == Work::Crowd);
+        if let Some(crowd) = crowd.filter(|record| record.kind == "memory") {
+            let word = if crowd.resident_all <= ONE_SOCKET_BYTES { "reached" } else { "missed" };
+            lines.push(format!("{:18} {} within 1 GiB: {word}", row.name, contestant.name()));
+        }
+    }
+    lines
+}
+
 /// What the hypervisor took; where it is more than half a per cent, tails are the machine's.
 fn disturbance(records: &[Record]) -> String {
     let stolen: Vec<f64> = records.iter().filter(|record| record.kind == "traffic").map(|run| run.steal_pct).collect();
@@ -161,11 +190,16 @@ fn cost(record: &Record) -> Option<(f64, f64)> {
     }
 }
 
-/// The cost of one operation of `contestant` and of the base, in the rounds that have both.
+/// The cost of one operation of `contestant` and of coturn, in the rounds that have both.
 fn pairs(records: &[&Record], contestant: &str) -> Vec<(f64, f64)> {
+    pairs_of(records, contestant, BASE)
+}
+
+/// The cost of one operation of `contestant` and of `base`, in the rounds that have both.
+fn pairs_of(records: &[&Record], contestant: &str, base: &str) -> Vec<(f64, f64)> {
     let each = |record: &Record| cost(record).map(|(sum, count)| sum / count);
     let base_of = |round: u64| {
-        let mut base = records.iter().filter(|record| record.contestant == BASE && record.round == round);
+        let mut base = records.iter().filter(|record| record.contestant == base && record.round == round);
         base.find_map(|record| each(record))
     };
     let own = records.iter().filter(|record| record.contestant == contestant);
