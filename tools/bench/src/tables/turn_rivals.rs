@@ -66,10 +66,60 @@ pub(super) fn lines(runs: &Runs) -> anyhow::Result<Lines> {
     Ok(lines)
 }
 
+/// The prototype with one socket for all relay ports, as its aims measure it.
+const ONE: &str = "one_raw";
+/// Servers whose ratio to the echo is shown next to it, with their headings.
+const NEXT_TO_ONE: [(&str, &str); 5] = [
+    ("truetick", "truetick / echo"),
+    ("one_mark", "marks / echo"),
+    ("one_pool", "pool / echo"),
+    ("other_multiplexed", "multiplexed / echo"),
+    ("coturn", "coturn / echo"),
+];
+
+/// What one socket for all relay ports costs: datagrams against the echo, allocation cycles against truetick.
+pub(super) fn one_socket(runs: &Runs) -> anyhow::Result<Lines> {
+    let has_runs = |server: &str| runs.runs.iter().any(|run| run.get("contestant").is_some_and(|it| it == server));
+    let others: Vec<(&str, &str)> = NEXT_TO_ONE.into_iter().filter(|(server, _)| has_runs(server)).collect();
+    let mut headings =
+        vec!["row", "echo", "truetick", "one socket", "one / echo", "aim", "result", "one / truetick", "aim", "result"];
+    headings.extend(others.iter().map(|(_, heading)| heading));
+    let mut lines = Lines::new(origin_of_runs(runs)?, 1, &headings);
+    for row in rows_of(runs, ONE) {
+        let of = |server: &str| {
+            let wanted =
+                |run: &&Run| run.get("row") == Some(&row) && run.get("contestant").is_some_and(|it| it == server);
+            runs.runs.iter().filter(wanted).filter_map(cost).collect::<Vec<Cost>>()
+        };
+        let (echo, ours, one) = (of("echo"), of(OURS), of(ONE));
+        let mut cells = vec![format!("`{row}`")];
+        cells.extend([&echo, &ours, &one].map(|costs| if costs.is_empty() { String::new() } else { mean(costs) }));
+        let cycle_aim = (row == "cycle").then_some(0.40);
+        for (base, aim) in [(&echo, Some(1.08)), (&ours, cycle_aim)] {
+            let ratio = BOOTSTRAP.ratio(&pairs(&one, base));
+            let judged = ratio.zip(aim);
+            cells.push(ratio.map_or_else(String::new, |ratio| interval(Some(ratio), 3)));
+            cells.push(judged.map_or_else(String::new, |(_, aim)| format!("{aim:.2}")));
+            cells.push(judged.map_or_else(String::new, |(ratio, aim)| verdict(ratio, aim).to_owned()));
+        }
+        cells.extend(others.iter().map(|(server, _)| {
+            let ratio = BOOTSTRAP.ratio(&pairs(&of(server), &echo));
+            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.value))
+        }));
+        lines.push(cells);
+    }
+    Ok(lines)
+}
+
 /// The names of the rows with a cost of truetick, in the order of the notes' campaign.
 fn rows(runs: &Runs) -> Vec<String> {
+    rows_of(runs, OURS)
+}
+
+/// The same of any server.
+fn rows_of(runs: &Runs, server: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let is_ours = |run: &&Run| run.get("contestant").is_some_and(|it| it == OURS) && cost(run).is_some();
+    let is_ours = |run: &&Run| run.get("contestant").is_some_and(|it| it == server) && cost(run).is_some();
     for run in runs.runs.iter().filter(is_ours) {
         if let Some(row) = run.get("row").filter(|row| !names.contains(row)) {
             names.push(row.clone());

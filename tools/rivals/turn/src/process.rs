@@ -17,8 +17,8 @@ use nix::unistd::Pid;
 const FAREWELL: Duration = Duration::from_secs(3);
 /// Setting: preference of generator and servers alike.
 const NICENESS: &str = "-15";
-/// Starts the rest of the arguments in the control group of the first, with more descriptors than the system allows.
-const IN_GROUP: &str = r#"ulimit -n 524288 && echo $$ > "$0/cgroup.procs" && exec "$@""#;
+/// Starts the rest of the arguments in the control group of the first.
+const IN_GROUP: &str = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
 
 /// Where control groups of memory are and what they use, in the first version and in the second.
 const GROUPS: [(&str, &str); 2] =

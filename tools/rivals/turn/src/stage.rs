@@ -9,8 +9,8 @@ use crate::client::Client;
 use crate::face::Face;
 use crate::payload::Pool;
 use crate::process::Process;
-use crate::rivals::{Contestant, Places, RELAY_PORTS};
-use crate::rows::Way;
+use crate::rivals::{Contestant, Places};
+use crate::rows::{Room, Way};
 use crate::stun::{self, Request};
 use crate::traffic::{End, Faces, Flow, Form, Traffic};
 
@@ -70,19 +70,18 @@ impl Generator {
         Ipv4Addr::from_bits(ip.to_bits() - self.addresses.clients.start + self.addresses.peers.start)
     }
 
-    /// Starts a server for so many allocations and waits until it answers.
+    /// Starts a server and waits until it answers.
     pub(crate) fn start(
         &mut self,
-        (contestant, allocations): (Contestant, u32),
+        (contestant, room): (Contestant, Room),
         places: &Places,
         cpu: Option<usize>,
     ) -> anyhow::Result<Running> {
         let address = SocketAddrV4::new(contestant.ip(), places.port);
-        let command = contestant.command(places, allocations)?;
-        let process = match allocations {
-            ..=RELAY_PORTS => Process::start(command, cpu)?,
-            // A group costs time, and only the memory of so many is asked for.
-            _ => Process::start_in_group(&command, cpu)?,
+        let command = contestant.command(places, room.allocations())?;
+        let process = match room {
+            Room::Usual => Process::start(command, cpu)?,
+            Room::Accounted(_) => Process::start_in_group(&command, cpu)?,
         };
         self.wait_for(Running { contestant, process, address })
     }

@@ -83,7 +83,7 @@ fn line(row: &Row, records: &[&Record], contestant: &str, bootstrap: Bootstrap) 
     let costs: Vec<(f64, f64)> = runs.iter().filter_map(|record| cost(record)).collect();
     cells.push(bootstrap.ratio(&costs).map_or_else(String::new, |estimate| interval(estimate, 0)));
     let (cpu_ns, elapsed_ns) = (sum(&runs, |record| record.cpu_ns), sum(&runs, |record| record.elapsed_ns));
-    let is_memory = matches!(row.work, Work::Memory | Work::Crowd);
+    let is_memory = matches!(row.work, Work::Memory | Work::Crowd { .. });
     cells.push(if is_memory { String::new() } else { format!("{:.2}", cpu_ns as f64 / elapsed_ns.max(1) as f64) });
     let ratio = bootstrap.ratio(&pairs(records, contestant));
     cells.push(ratio.map_or_else(String::new, |estimate| interval(estimate, 3)));
@@ -144,8 +144,9 @@ fn one_socket(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Vec<Strin
             let aim = aim.map_or_else(String::new, |aim| format!(", aim {aim:.2}"));
             lines.push(format!("{name:18} {one} of {base}: {}{aim}", interval(ratio, 3)));
         }
-        let crowd = records.iter().find(|record| record.contestant == contestant.name() && row.work == Work::Crowd);
-        if let Some(crowd) = crowd.filter(|record| record.kind == "memory") {
+        let is_crowd = row.work.is_on_demand();
+        let crowd = records.iter().find(|record| record.contestant == contestant.name() && record.kind == "memory");
+        if let Some(crowd) = crowd.filter(|_| is_crowd) {
             let word = if crowd.resident_all <= ONE_SOCKET_BYTES { "reached" } else { "missed" };
             lines.push(format!("{:18} {} within 1 GiB: {word}", row.name, contestant.name()));
         }

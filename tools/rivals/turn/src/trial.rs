@@ -11,7 +11,7 @@ use crate::drive::{Pace, Tally, drive};
 use crate::process::{CallCount, Process, deferred_ns};
 use crate::record::Record;
 use crate::rivals::Contestant;
-use crate::rows::{CROWD, CYCLES_AT_ONCE, CYCLES_OF_A_RUN, MANY, Way, Work};
+use crate::rows::{CYCLES_AT_ONCE, CYCLES_OF_A_RUN, MANY, Way, Work};
 use crate::spray;
 use crate::stage::{Generator, Running};
 use crate::traffic::Form;
@@ -32,8 +32,10 @@ pub(crate) fn refusal(contestant: Contestant, work: Work) -> Option<&'static str
     match (contestant, work) {
         (Contestant::TurnRs, Work::Traffic { way: Way::ToPeer | Way::FromPeer, .. }) => Some("no relay to a peer"),
         (Contestant::TurnRs, Work::Spray { .. }) => Some("no relay to a peer"),
-        (Contestant::Echo, Work::Cycle | Work::Spray { .. } | Work::Memory | Work::Crowd) => Some("no allocations"),
-        (one, Work::Crowd) if one != Contestant::Truetick && !one.is_one_socket() => Some("not asked"),
+        (Contestant::Echo, Work::Cycle | Work::Spray { .. } | Work::Memory | Work::Crowd { .. }) => {
+            Some("no allocations")
+        }
+        (one, Work::Crowd { .. }) if one != Contestant::Truetick && !one.is_one_socket() => Some("not asked"),
         _ => None,
     }
 }
@@ -89,7 +91,7 @@ pub(crate) fn run(generator: &mut Generator, server: &Running, work: Work, plan:
             Ok(record)
         }
         Work::Memory => memory(generator, server, (MANY, Process::resident_bytes)),
-        Work::Crowd => memory(generator, server, (CROWD, Process::all_bytes)),
+        Work::Crowd { allocations } => memory(generator, server, (allocations, Process::all_bytes)),
     }
 }
 
