@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 
 use super::{BOOTSTRAP, Lines, number, origin_of_runs};
-use crate::report::{Runs, interval, verdict};
+use crate::report::{Estimate, Runs, interval, verdict};
 
 /// Every ratio is one to this server.
 const BASE: &str = "coturn";
@@ -96,19 +96,39 @@ pub(super) fn one_socket(runs: &Runs) -> anyhow::Result<Lines> {
         cells.extend([&echo, &ours, &one].map(|costs| if costs.is_empty() { String::new() } else { mean(costs) }));
         let cycle_aim = (row == "cycle").then_some(0.40);
         for (base, aim) in [(&echo, Some(1.08)), (&ours, cycle_aim)] {
-            let ratio = BOOTSTRAP.ratio(&pairs(&one, base));
+            let ratio = median(&pairs(&one, base));
             let judged = ratio.zip(aim);
             cells.push(ratio.map_or_else(String::new, |ratio| interval(Some(ratio), 3)));
             cells.push(judged.map_or_else(String::new, |(_, aim)| format!("{aim:.2}")));
             cells.push(judged.map_or_else(String::new, |(ratio, aim)| verdict(ratio, aim).to_owned()));
         }
         cells.extend(others.iter().map(|(server, _)| {
-            let ratio = BOOTSTRAP.ratio(&pairs(&of(server), &echo));
+            let ratio = median(&pairs(&of(server), &echo));
             ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.value))
         }));
         lines.push(cells);
     }
     Ok(lines)
+}
+
+/// The median of the ratios of the rounds, with the order statistics between which it is at 95 % (sign test). A round in
+/// which the machine stood still does not move it.
+fn median(pairs: &[(f64, f64)]) -> Option<Estimate> {
+    let mut ratios: Vec<f64> = pairs.iter().map(|(ours, base)| ours / base).collect();
+    ratios.sort_by(f64::total_cmp);
+    let count = ratios.len();
+    let middle = ratios.get(count / 2)?;
+    let value = if count % 2 == 1 { *middle } else { f64::midpoint(ratios[count / 2 - 1], *middle) };
+    // Ratios below the lower end: as many as fair coins show heads at most in 2.5 % of the cases.
+    let (mut below, mut term) = (0, 0.5_f64.powi(count as i32));
+    let mut sum = term;
+    while sum <= 0.025 {
+        below += 1;
+        term *= (count - below + 1) as f64 / below as f64;
+        sum += term;
+    }
+    let low = below.saturating_sub(1);
+    Some(Estimate { value, low: ratios[low], high: ratios[count - 1 - low] })
 }
 
 /// The names of the rows with a cost of truetick, in the order of the notes' campaign.
