@@ -143,7 +143,7 @@ fn origin_of_runs(runs: &Runs) -> anyhow::Result<String> {
     commits.sort_unstable();
     commits.dedup();
     let date = runs.runs.first().and_then(|run| run.get("date")).context("no run")?;
-    let machine = machine.replace("kernel ", "Linux ").replace(" 1 CPUs", " 1 CPU");
+    let machine = machine.replace("kernel ", "Linux ").replace(" 1 CPUs", " 1 CPU").replace("(R)", "");
     let forced = runs.notes.iter().find(|note| note.starts_with(FORCED));
     let forced = forced.map_or_else(String::new, |note| format!("\n{note}."));
     Ok(format!("{machine}, {}, commit {}, {}.{forced}", compiler(rustc), commits.join(" and "), day(date)))
