@@ -82,6 +82,7 @@ fn table(name: &str, file: &str, root: &Path, marks: &[&str]) -> anyhow::Result<
         "ring-latency" => ring::latency(&json()?)?,
         "ring-layouts" => ring::layouts(&json()?)?,
         "turn-rivals" => turn_rivals::lines(&runs()?)?,
+        "one-socket" => turn_rivals::one_socket(&runs()?)?,
         "ring-rivals" => ring_rivals::latency(&runs()?)?,
         "ring-rivals-flow" => ring_rivals::flow(&runs()?)?,
         "market-rivals" => market_rivals::lines(&runs()?)?,
@@ -142,7 +143,7 @@ fn origin_of_runs(runs: &Runs) -> anyhow::Result<String> {
     commits.sort_unstable();
     commits.dedup();
     let date = runs.runs.first().and_then(|run| run.get("date")).context("no run")?;
-    let machine = machine.replace("kernel ", "Linux ").replace(" 1 CPUs", " 1 CPU");
+    let machine = machine.replace("kernel ", "Linux ").replace(" 1 CPUs", " 1 CPU").replace("(R)", "");
     let forced = runs.notes.iter().find(|note| note.starts_with(FORCED));
     let forced = forced.map_or_else(String::new, |note| format!("\n{note}."));
     Ok(format!("{machine}, {}, commit {}, {}.{forced}", compiler(rustc), commits.join(" and "), day(date)))

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 
 use super::{BOOTSTRAP, Lines, number, origin_of_runs};
-use crate::report::{Runs, interval, verdict};
+use crate::report::{Estimate, Runs, interval, verdict};
 
 /// Every ratio is one to this server.
 const BASE: &str = "coturn";
@@ -66,10 +66,72 @@ pub(super) fn lines(runs: &Runs) -> anyhow::Result<Lines> {
     Ok(lines)
 }
 
+/// The prototype with one socket for all relay ports, as its aims measure it.
+const ONE: &str = "one_raw";
+/// Its aim for a datagram, as a part of the echo's cost.
+const ONE_AIM: f64 = 1.08;
+/// Servers whose ratio to the echo is shown next to it, with their headings.
+const NEXT_TO_ONE: [(&str, &str); 3] =
+    [("one_mark", "marks"), ("one_pool", "pool"), ("other_multiplexed", "multiplexed")];
+
+/// What one socket for all relay ports costs: datagrams against the echo, allocation cycles against truetick.
+pub(super) fn one_socket(runs: &Runs) -> anyhow::Result<Lines> {
+    let has_runs = |server: &str| runs.runs.iter().any(|run| run.get("contestant").is_some_and(|it| it == server));
+    let others: Vec<(&str, &str)> = NEXT_TO_ONE.into_iter().filter(|(server, _)| has_runs(server)).collect();
+    let mut headings = vec!["row", "echo", "truetick", "one socket", "one / echo", "aim 1.08", "one / truetick"];
+    headings.extend(others.iter().map(|(_, heading)| heading));
+    let mut lines = Lines::new(origin_of_runs(runs)?, 1, &headings);
+    for row in rows_of(runs, ONE) {
+        let of = |server: &str| {
+            let wanted =
+                |run: &&Run| run.get("row") == Some(&row) && run.get("contestant").is_some_and(|it| it == server);
+            runs.runs.iter().filter(wanted).filter_map(cost).collect::<Vec<Cost>>()
+        };
+        let (echo, ours, one) = (of("echo"), of(OURS), of(ONE));
+        let mut cells = vec![format!("`{row}`")];
+        cells.extend([&echo, &ours, &one].map(|costs| if costs.is_empty() { String::new() } else { mean(costs) }));
+        let of_echo = median(&pairs(&one, &echo));
+        cells.push(interval(of_echo, 3));
+        cells.push(of_echo.map_or_else(String::new, |ratio| verdict(ratio, ONE_AIM).to_owned()));
+        cells.push(interval(median(&pairs(&one, &ours)), 3));
+        cells.extend(others.iter().map(|(server, _)| {
+            let ratio = median(&pairs(&of(server), &echo));
+            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.value))
+        }));
+        lines.push(cells);
+    }
+    Ok(lines)
+}
+
+/// The median of the ratios of the rounds, with the order statistics between which it is at 95 % (sign test). A round in
+/// which the machine stood still does not move it.
+fn median(pairs: &[(f64, f64)]) -> Option<Estimate> {
+    let mut ratios: Vec<f64> = pairs.iter().map(|(ours, base)| ours / base).collect();
+    ratios.sort_by(f64::total_cmp);
+    let count = ratios.len();
+    let middle = ratios.get(count / 2)?;
+    let value = if count % 2 == 1 { *middle } else { f64::midpoint(ratios[count / 2 - 1], *middle) };
+    // Ratios below the lower end: as many as fair coins show heads at most in 2.5 % of the cases.
+    let (mut below, mut term) = (0, 0.5_f64.powi(count as i32));
+    let mut sum = term;
+    while sum <= 0.025 {
+        below += 1;
+        term *= (count - below + 1) as f64 / below as f64;
+        sum += term;
+    }
+    let low = below.saturating_sub(1);
+    Some(Estimate { value, low: ratios[low], high: ratios[count - 1 - low] })
+}
+
 /// The names of the rows with a cost of truetick, in the order of the notes' campaign.
 fn rows(runs: &Runs) -> Vec<String> {
+    rows_of(runs, OURS)
+}
+
+/// The same of any server.
+fn rows_of(runs: &Runs, server: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let is_ours = |run: &&Run| run.get("contestant").is_some_and(|it| it == OURS) && cost(run).is_some();
+    let is_ours = |run: &&Run| run.get("contestant").is_some_and(|it| it == server) && cost(run).is_some();
     for run in runs.runs.iter().filter(is_ours) {
         if let Some(row) = run.get("row").filter(|row| !names.contains(row)) {
             names.push(row.clone());

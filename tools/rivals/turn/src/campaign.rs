@@ -12,7 +12,7 @@ use crate::environment;
 use crate::process;
 use crate::record::{self, Record, Runs};
 use crate::rivals::{Contestant, Places};
-use crate::rows::{Row, WINDOW, Work};
+use crate::rows::{Room, Row, WINDOW, Work};
 use crate::stage::{Generator, LOOPBACK, Running};
 use crate::trial::{self, Plan};
 use bench::harness::notes::Stamp;
@@ -122,7 +122,7 @@ impl Rounds<'_> {
         let plan = Plan { duration: *duration, counts_calls, server_cpu: self.cores.servers };
         let mut servers = Servers::new();
         for &contestant in contestants {
-            let server = self.start(contestant);
+            let server = self.start(contestant, Room::Usual);
             servers.insert(contestant.name(), server);
         }
         for row in rows.iter().filter(|row| !row.work.needs_a_fresh_server()) {
@@ -132,10 +132,11 @@ impl Rounds<'_> {
             }
         }
         drop(servers);
-        let is_due = |row: &&Row| row.work != Work::Memory || (with_memory && !counts_calls);
+        let is_memory = |row: &Row| matches!(row.work, Work::Memory | Work::Crowd { .. });
+        let is_due = |row: &&Row| !is_memory(row) || (with_memory && !counts_calls);
         for row in rows.iter().filter(|row| row.work.needs_a_fresh_server()).filter(is_due) {
             for contestant in shuffled(&mut self.order, contestants) {
-                let server = self.start(contestant);
+                let server = self.start(contestant, row.work.room());
                 let record = one(&mut self.generator, row, contestant, &server, plan);
                 self.keep(row, contestant, round, record)?;
             }
@@ -143,9 +144,9 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    fn start(&mut self, contestant: Contestant) -> Result<Running, String> {
+    fn start(&mut self, contestant: Contestant, room: Room) -> Result<Running, String> {
         contestant.version(self.places)?;
-        let started = self.generator.start(contestant, self.places, self.cores.servers);
+        let started = self.generator.start((contestant, room), self.places, self.cores.servers);
         started.map_err(|error| format!("{error:#}"))
     }
 

@@ -7,7 +7,7 @@ use tt_os::machine::Machine;
 
 use crate::campaign::{Campaign, Cores};
 use crate::process;
-use crate::rivals::Places;
+use crate::rivals::{Places, RELAY_PORTS};
 use crate::rows::WINDOW;
 use crate::trial::WARM_UP;
 
@@ -50,7 +50,8 @@ pub(crate) fn notes(stamp: &Stamp, campaign: &Campaign, places: &Places, cores: 
     ];
     for contestant in &campaign.contestants {
         let version = contestant.version(places).unwrap_or_else(|reason| format!("absent: {reason}"));
-        let line = contestant.command(places).map(|command| command_line(&command, places)).unwrap_or_default();
+        let line =
+            contestant.command(places, RELAY_PORTS).map(|command| command_line(&command, places)).unwrap_or_default();
         notes.push(format!("{}: {version}: {line}", contestant.name()));
     }
     notes.push(

@@ -203,14 +203,16 @@ fn chosen_rows(flags: &Flags) -> anyhow::Result<Vec<Row>> {
         chosen.extend(names.iter().filter(|name| if is_a_row { *name == wanted } else { name.starts_with(wanted) }));
         ensure!(chosen.len() > before, "there is no row {wanted}");
     }
-    rows.retain(|row| if flags.rows.is_empty() { row.is_quick || !flags.quick } else { chosen.contains(&&row.name) });
+    let is_due = |row: &Row| !row.work.is_on_demand() && (row.is_quick || !flags.quick);
+    rows.retain(|row| if flags.rows.is_empty() { is_due(row) } else { chosen.contains(&&row.name) });
     Ok(rows)
 }
 
 fn chosen_servers(flags: &Flags) -> anyhow::Result<Vec<Contestant>> {
     let names = &flags.servers;
     if names.is_empty() {
-        return Ok(rivals::ALL.into_iter().filter(|one| flags.coturn.is_some() || !one.is_other()).collect());
+        let is_default = |one: &Contestant| (flags.coturn.is_some() || !one.is_other()) && !one.is_one_socket();
+        return Ok(rivals::ALL.into_iter().filter(is_default).collect());
     }
     let named = |name: &String| Contestant::of_name(name).with_context(|| format!("there is no server {name}"));
     names.iter().map(named).collect()

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,10 +17,18 @@ use nix::unistd::Pid;
 const FAREWELL: Duration = Duration::from_secs(3);
 /// Setting: preference of generator and servers alike.
 const NICENESS: &str = "-15";
+/// Starts the rest of the arguments in the control group of the first.
+const IN_GROUP: &str = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
+
+/// Where control groups of memory are and what they use, in the first version and in the second.
+const GROUPS: [(&str, &str); 2] =
+    [("/sys/fs/cgroup/memory", "memory.usage_in_bytes"), ("/sys/fs/cgroup", "memory.current")];
 
 /// A running server; killed when dropped.
 pub(crate) struct Process {
     child: Child,
+    /// The file that has the use of its control group.
+    use_of_group: Option<PathBuf>,
 }
 
 impl Process {
@@ -35,7 +44,23 @@ impl Process {
             command.spawn().map_err(anyhow::Error::from)
         });
         let child = starter.join().map_err(|_| anyhow::anyhow!("the starting thread panicked"))?;
-        Ok(Self { child: child.with_context(|| format!("cannot start {name}"))? })
+        Ok(Self { child: child.with_context(|| format!("cannot start {name}"))?, use_of_group: None })
+    }
+
+    /// Starts `command` in a new control group, which accounts for its memory and for the kernel's. Needs root.
+    pub(crate) fn start_in_group(command: &Command, cpu: Option<usize>) -> anyhow::Result<Self> {
+        let found = GROUPS.iter().find(|(folder, file)| Path::new(folder).join(file).exists());
+        let (folder, file) = found.context("no control groups of memory")?;
+        let group = Path::new(folder).join(format!("turn-relay-{}", std::process::id()));
+        // That of the server before is empty.
+        let _ = fs::remove_dir(&group);
+        fs::create_dir(&group).context("cannot make a control group")?;
+        let mut inside = Command::new("sh");
+        inside.args(["-c", IN_GROUP]).arg(&group);
+        inside.arg(command.get_program()).args(command.get_args());
+        let mut process = Self::start(inside, cpu)?;
+        process.use_of_group = Some(group.join(file));
+        Ok(process)
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -58,6 +83,12 @@ impl Process {
             None => kib(&fs::read_to_string(format!("/proc/{pid}/status"))?, "VmRSS:").context("no VmRSS")?,
         };
         Ok(kib * 1024)
+    }
+
+    /// Memory of the process and of the kernel for it.
+    pub(crate) fn all_bytes(&self) -> anyhow::Result<u64> {
+        let file = self.use_of_group.as_ref().context("not in a control group")?;
+        Ok(fs::read_to_string(file)?.trim().parse()?)
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

@@ -33,9 +33,15 @@ pub(crate) enum Contestant {
     OtherTuned,
     /// The same with one relay socket for all allocations of a thread.
     OtherMultiplexed,
+    /// The prototype with one socket for all relay ports; to peers by a raw socket.
+    OneRaw,
+    /// The same; the source port of a datagram is in its mark, and a program of traffic control writes it.
+    OneMark,
+    /// The same; to peers by a bounded pool of bound sockets.
+    OnePool,
 }
 
-pub(crate) const ALL: [Contestant; 10] = [
+pub(crate) const ALL: [Contestant; 13] = [
     Contestant::Truetick,
     Contestant::Coturn,
     Contestant::CoturnAgain,
@@ -46,7 +52,13 @@ pub(crate) const ALL: [Contestant; 10] = [
     Contestant::TurnRs,
     Contestant::Pion,
     Contestant::Echo,
+    Contestant::OneRaw,
+    Contestant::OneMark,
+    Contestant::OnePool,
 ];
+
+/// Relay ports of one address, 49152 to 65535.
+pub(crate) const RELAY_PORTS: u32 = 16_384;
 
 /// Where the programs are, and where they listen.
 #[derive(Clone, Debug)]
@@ -78,6 +90,9 @@ impl Contestant {
             Self::TurnRs => "turn_rs",
             Self::Pion => "pion",
             Self::Echo => "echo",
+            Self::OneRaw => "one_raw",
+            Self::OneMark => "one_mark",
+            Self::OnePool => "one_pool",
         }
     }
 
@@ -90,13 +105,24 @@ impl Contestant {
         matches!(self, Self::Other | Self::OtherTuned | Self::OtherMultiplexed)
     }
 
+    /// Whether it is the prototype with one socket for all relay ports, which runs only when it is asked for.
+    pub(crate) fn is_one_socket(self) -> bool {
+        matches!(self, Self::OneRaw | Self::OneMark | Self::OnePool)
+    }
+
     /// A separate address, so that no relay port is in use.
     pub(crate) fn ip(self) -> Ipv4Addr {
         Ipv4Addr::new(127, 0, 10 + self as u8, 1)
     }
 
-    /// The command that starts it, one worker wide.
-    pub(crate) fn command(self, places: &Places) -> anyhow::Result<Command> {
+    /// The addresses of relays for so many allocations, if a server has one port for each.
+    fn relay_ips(self, allocations: u32) -> Vec<String> {
+        let first = self.ip().to_bits();
+        (0..allocations.div_ceil(RELAY_PORTS)).map(|index| Ipv4Addr::from_bits(first + index).to_string()).collect()
+    }
+
+    /// The command that starts it, one worker wide, for so many allocations.
+    pub(crate) fn command(self, places: &Places, allocations: u32) -> anyhow::Result<Command> {
         let (ip, port) = (self.ip().to_string(), places.port);
         Ok(match self {
             Self::Truetick => {
@@ -106,7 +132,7 @@ impl Contestant {
                     "--workers",
                     "1",
                     "--allocations-max",
-                    "16384",
+                    &allocations.to_string(),
                     "--user-share-percent",
                     "100",
                     "--user-allocations-per-second",
@@ -116,7 +142,8 @@ impl Contestant {
                     "--realm",
                     REALM,
                 ]);
-                command.args(["--listen", &format!("{ip}:{port}"), "--relay-ip", &ip]);
+                command.args(["--listen", &format!("{ip}:{port}")]);
+                self.relay_ips(allocations).iter().for_each(|ip| _ = command.args(["--relay-ip", ip]));
                 command.args(["--user", &format!("{USER}:{PASSWORD}")]);
                 command
             }
@@ -147,7 +174,20 @@ impl Contestant {
                 command.args(["echo", &format!("{ip}:{port}")]);
                 command
             }
+            Self::OneRaw => self.one_socket("raw", (&ip, port), allocations)?,
+            Self::OneMark => self.one_socket("mark", (&ip, port), allocations)?,
+            Self::OnePool => self.one_socket("pool", (&ip, port), allocations)?,
         })
+    }
+
+    /// The prototype, which is built with this program.
+    fn one_socket(self, leaving: &str, (ip, port): (&str, u16), allocations: u32) -> anyhow::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?.with_file_name("one-socket"));
+        command.args(["--leaving", leaving, "--listen", &format!("{ip}:{port}")]);
+        command.args(["--allocations-max", &allocations.to_string()]);
+        self.relay_ips(allocations).iter().for_each(|ip| _ = command.args(["--relay-ip", ip]));
+        command.args(["--realm", REALM, "--user", USER, "--password", PASSWORD]);
+        Ok(command)
     }
 
     /// Its version, or why it cannot be had.
@@ -167,6 +207,7 @@ impl Contestant {
             Self::TurnRs => Err("not built: turn-relay prepare".into()),
             Self::Pion => first_line(Command::new(pion(places)).arg("version")),
             Self::Echo => Ok("this program".into()),
+            Self::OneRaw | Self::OneMark | Self::OnePool => Ok("prototype of this workspace".into()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The rows: what is asked of every server, and what truetick aims at.
 
 use crate::drive::Pace;
+use crate::rivals::RELAY_PORTS;
 
 /// Setting: datagrams that are out at once in a closed loop.
 pub(crate) const WINDOW: usize = 64;
@@ -14,6 +15,8 @@ pub(crate) const CYCLES_AT_ONCE: usize = 16;
 pub(crate) const CYCLES_OF_A_RUN: u64 = 2_500;
 /// Setting: allocations of the memory row.
 pub(crate) const MANY: usize = 10_000;
+/// Setting: allocations of the rows of all memory: what 20,000 descriptors allow with a socket each, and a great many.
+const CROWDS: [usize; 2] = [7_000, 100_000];
 /// Setting: allocations of the rows of senders without a permission.
 const SPRAYED: [usize; 2] = [50, 6_000];
 
@@ -37,12 +40,45 @@ pub(crate) enum Work {
     Spray { relays: usize },
     /// Resident memory of many allocations, each with one channel.
     Memory,
+    /// Memory of the process and of the kernel for it, with so many.
+    Crowd { allocations: usize },
 }
 
 impl Work {
+    /// How a server is started for it.
+    pub(crate) fn room(self) -> Room {
+        match self {
+            Self::Crowd { allocations } => Room::Accounted((allocations as u32).next_multiple_of(RELAY_PORTS)),
+            Self::Traffic { .. } | Self::Cycle | Self::Spray { .. } | Self::Memory => Room::Usual,
+        }
+    }
+
+    /// Whether it is measured only if it is asked for.
+    pub(crate) fn is_on_demand(self) -> bool {
+        matches!(self, Self::Crowd { .. })
+    }
+
     /// Whether each run needs a fresh server: ports that rest after the rows before would be missing.
     pub(crate) fn needs_a_fresh_server(self) -> bool {
-        matches!(self, Self::Spray { .. } | Self::Memory)
+        matches!(self, Self::Spray { .. } | Self::Memory | Self::Crowd { .. })
+    }
+}
+
+/// How a server is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// For as many allocations as one address has relay ports.
+    Usual,
+    /// For so many, in a control group that accounts for memory.
+    Accounted(u32),
+}
+
+impl Room {
+    pub(crate) const fn allocations(self) -> u32 {
+        match self {
+            Self::Usual => RELAY_PORTS,
+            Self::Accounted(allocations) => allocations,
+        }
     }
 }
 
@@ -94,5 +130,8 @@ pub(crate) fn all() -> Vec<Row> {
     }
     add("cycle".into(), Work::Cycle, Some(0.35), true);
     add("memory".into(), Work::Memory, Some(0.15), true);
+    for allocations in CROWDS {
+        add(format!("crowd_{allocations}"), Work::Crowd { allocations }, None, false);
+    }
     rows
 }

@@ -10,7 +10,7 @@ use crate::face::Face;
 use crate::payload::Pool;
 use crate::process::Process;
 use crate::rivals::{Contestant, Places};
-use crate::rows::Way;
+use crate::rows::{Room, Way};
 use crate::stun::{self, Request};
 use crate::traffic::{End, Faces, Flow, Form, Traffic};
 
@@ -73,12 +73,16 @@ impl Generator {
     /// Starts a server and waits until it answers.
     pub(crate) fn start(
         &mut self,
-        contestant: Contestant,
+        (contestant, room): (Contestant, Room),
         places: &Places,
         cpu: Option<usize>,
     ) -> anyhow::Result<Running> {
         let address = SocketAddrV4::new(contestant.ip(), places.port);
-        let process = Process::start(contestant.command(places)?, cpu)?;
+        let command = contestant.command(places, room.allocations())?;
+        let process = match room {
+            Room::Usual => Process::start(command, cpu)?,
+            Room::Accounted(_) => Process::start_in_group(&command, cpu)?,
+        };
         self.wait_for(Running { contestant, process, address })
     }
 

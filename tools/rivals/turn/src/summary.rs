@@ -28,6 +28,7 @@ pub(crate) fn print(runs: &Runs, seed: u64, look: Look) {
             lines.extend(line(&row, &records, contestant.name(), bootstrap));
         }
         verdicts.extend(verdict(&row, &records, bootstrap));
+        verdicts.extend(one_socket(&row, &records, bootstrap));
         verdicts.extend(records.iter().filter(|record| record.kind == "memory").map(|record| resident(record)));
     }
     for note in &runs.notes {
@@ -82,7 +83,7 @@ fn line(row: &Row, records: &[&Record], contestant: &str, bootstrap: Bootstrap) 
     let costs: Vec<(f64, f64)> = runs.iter().filter_map(|record| cost(record)).collect();
     cells.push(bootstrap.ratio(&costs).map_or_else(String::new, |estimate| interval(estimate, 0)));
     let (cpu_ns, elapsed_ns) = (sum(&runs, |record| record.cpu_ns), sum(&runs, |record| record.elapsed_ns));
-    let is_memory = row.work == Work::Memory;
+    let is_memory = matches!(row.work, Work::Memory | Work::Crowd { .. });
     cells.push(if is_memory { String::new() } else { format!("{:.2}", cpu_ns as f64 / elapsed_ns.max(1) as f64) });
     let ratio = bootstrap.ratio(&pairs(records, contestant));
     cells.push(ratio.map_or_else(String::new, |estimate| interval(estimate, 3)));
@@ -124,6 +125,35 @@ fn verdict(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Option<Strin
     Some(format!("{name:18} aim {aim:.2} of coturn: {word}, {}", interval(ratio, 3)))
 }
 
+/// Aims of one socket for all relay ports: datagrams as a part of the echo's cost, cycles as a part of truetick's, and
+/// all memory.
+const ONE_SOCKET_OF_ECHO: f64 = 1.08;
+const ONE_SOCKET_OF_CYCLE: f64 = 0.40;
+const ONE_SOCKET_BYTES: u64 = 1 << 30;
+
+/// What the prototype with one socket for all relay ports costs against the floor and against truetick.
+fn one_socket(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Vec<String> {
+    let is_cycle = row.work == Work::Cycle;
+    let (base, aim) = if is_cycle { (OURS, ONE_SOCKET_OF_CYCLE) } else { ("echo", ONE_SOCKET_OF_ECHO) };
+    let mut lines = Vec::new();
+    for contestant in rivals::ALL.into_iter().filter(|one| one.is_one_socket()) {
+        for (base, aim) in [(base, Some(aim)), (OURS, None)] {
+            let ratio = bootstrap.ratio(&pairs_of(records, contestant.name(), base));
+            let Some(ratio) = ratio.filter(|_| !is_cycle || aim.is_some()) else { continue };
+            let (name, one) = (&row.name, contestant.name());
+            let aim = aim.map_or_else(String::new, |aim| format!(", aim {aim:.2}"));
+            lines.push(format!("{name:18} {one} of {base}: {}{aim}", interval(ratio, 3)));
+        }
+        let is_crowd = row.work.is_on_demand();
+        let crowd = records.iter().find(|record| record.contestant == contestant.name() && record.kind == "memory");
+        if let Some(crowd) = crowd.filter(|_| is_crowd) {
+            let word = if crowd.resident_all <= ONE_SOCKET_BYTES { "reached" } else { "missed" };
+            lines.push(format!("{:18} {} within 1 GiB: {word}", row.name, contestant.name()));
+        }
+    }
+    lines
+}
+
 /// What the hypervisor took; where it is more than half a per cent, tails are the machine's.
 fn disturbance(records: &[Record]) -> String {
     let stolen: Vec<f64> = records.iter().filter(|record| record.kind == "traffic").map(|run| run.steal_pct).collect();
@@ -142,7 +172,8 @@ fn resident(record: &Record) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let Record { contestant, resident_one, resident_all, allocations, .. } = record;
     format!(
-        "resident memory of {contestant:13} {:8.1} MiB with one allocation, {:8.1} MiB with {allocations}",
+        "{} memory of {contestant:13} {:8.1} MiB with one allocation, {:8.1} MiB with {allocations}",
+        if record.row == "memory" { "resident" } else { "all" },
         mib(*resident_one),
         mib(*resident_all)
     )
@@ -160,11 +191,16 @@ fn cost(record: &Record) -> Option<(f64, f64)> {
     }
 }
 
-/// The cost of one operation of `contestant` and of the base, in the rounds that have both.
+/// The cost of one operation of `contestant` and of coturn, in the rounds that have both.
 fn pairs(records: &[&Record], contestant: &str) -> Vec<(f64, f64)> {
+    pairs_of(records, contestant, BASE)
+}
+
+/// The cost of one operation of `contestant` and of `base`, in the rounds that have both.
+fn pairs_of(records: &[&Record], contestant: &str, base: &str) -> Vec<(f64, f64)> {
     let each = |record: &Record| cost(record).map(|(sum, count)| sum / count);
     let base_of = |round: u64| {
-        let mut base = records.iter().filter(|record| record.contestant == BASE && record.round == round);
+        let mut base = records.iter().filter(|record| record.contestant == base && record.round == round);
         base.find_map(|record| each(record))
     };
     let own = records.iter().filter(|record| record.contestant == contestant);

@@ -8,7 +8,7 @@ use tt_os::readings::Readings;
 
 use crate::cycle;
 use crate::drive::{Pace, Tally, drive};
-use crate::process::{CallCount, deferred_ns};
+use crate::process::{CallCount, Process, deferred_ns};
 use crate::record::Record;
 use crate::rivals::Contestant;
 use crate::rows::{CYCLES_AT_ONCE, CYCLES_OF_A_RUN, MANY, Way, Work};
@@ -32,7 +32,10 @@ pub(crate) fn refusal(contestant: Contestant, work: Work) -> Option<&'static str
     match (contestant, work) {
         (Contestant::TurnRs, Work::Traffic { way: Way::ToPeer | Way::FromPeer, .. }) => Some("no relay to a peer"),
         (Contestant::TurnRs, Work::Spray { .. }) => Some("no relay to a peer"),
-        (Contestant::Echo, Work::Cycle | Work::Spray { .. } | Work::Memory) => Some("no allocations"),
+        (Contestant::Echo, Work::Cycle | Work::Spray { .. } | Work::Memory | Work::Crowd { .. }) => {
+            Some("no allocations")
+        }
+        (one, Work::Crowd { .. }) if one != Contestant::Truetick && !one.is_one_socket() => Some("not asked"),
         _ => None,
     }
 }
@@ -87,23 +90,28 @@ pub(crate) fn run(generator: &mut Generator, server: &Running, work: Work, plan:
             generator.release(clients)?;
             Ok(record)
         }
-        Work::Memory => memory(generator, server),
+        Work::Memory => memory(generator, server, (MANY, Process::resident_bytes)),
+        Work::Crowd { allocations } => memory(generator, server, (allocations, Process::all_bytes)),
     }
 }
 
-/// Resident memory with one allocation, and with many.
-fn memory(generator: &mut Generator, server: &Running) -> anyhow::Result<Record> {
+/// Memory with one allocation, and with many.
+fn memory(
+    generator: &mut Generator,
+    server: &Running,
+    (count, bytes): (usize, fn(&Process) -> anyhow::Result<u64>),
+) -> anyhow::Result<Record> {
     let first = generator.one_of_many(server, None)?;
     thread::sleep(SETTLE);
-    let resident_one = server.process.resident_bytes()?;
-    for number in 1..MANY {
+    let resident_one = bytes(&server.process)?;
+    for number in 1..count {
         let client = generator.one_of_many(server, Some(&first));
         client.with_context(|| format!("allocation {number}"))?;
     }
     thread::sleep(SETTLE);
-    let resident_all = server.process.resident_bytes()?;
+    let resident_all = bytes(&server.process)?;
     generator.forget()?;
-    Ok(Record { kind: "memory".into(), resident_one, resident_all, allocations: MANY as u64, ..Record::default() })
+    Ok(Record { kind: "memory".into(), resident_one, resident_all, allocations: count as u64, ..Record::default() })
 }
 
 /// What the generator delivers to itself in a second, with no server between: no rate of a row can be above it.

@@ -20,6 +20,7 @@ const LISTED: &[&str] = &[
     "crates/tt-sync/examples/processes.rs",
     "crates/tt-sync/src/region/slots.rs",
     "crates/tt-sync/src/spsc/",
+    "tools/rivals/turn/src/bin/one-socket/sys/",
 ];
 
 /// Faults of the whole tree.

@@ -1,0 +1,4 @@
+//! System calls without a safe wrapper.
+
+pub(crate) mod batch;
+pub(crate) mod bpf;
