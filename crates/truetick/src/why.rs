@@ -34,7 +34,7 @@ pub struct Args {
 /// Measures, prints the answer, and writes its files.
 ///
 /// # Errors
-/// Those of [`bench::why::run`](::bench::why::run).
+/// Those of [`::bench::why::run`].
 pub fn run(args: Args) -> anyhow::Result<()> {
     let Args { quick, force, cpus, json, out } = args;
     let destination = Destination { out, results: results::folder(), csv: None };
