@@ -150,6 +150,7 @@ fn chosen_coturn(choices: &mut Choices, host: &Host<'_>) {
         let value = *choices.of(&VALUES);
         let value = match name {
             "user" => format!("ann:{SECRET}"),
+            "redis-statsdb" => format!("ip=127.0.0.1 dbname=1 password={SECRET}"),
             _ if SECRET_OPTIONS.contains(&name) => SECRET.to_owned(),
             _ => value.to_owned(),
         };

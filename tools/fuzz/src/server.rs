@@ -141,6 +141,7 @@ impl World {
         };
         let mut config = Config::new(REALM);
         config.peer_policy = operator.policy();
+        config.grant_reports = tt_turn::config::GrantReports::Kept;
         if settings & 4 == 0 {
             config.icmp_indications = tt_turn::config::IcmpIndications::Always;
         }
@@ -224,6 +225,7 @@ impl World {
             6 => self.indication(client, choices),
             _ => self.request(client, choices),
         }
+        assert_eq!(self.server.poll_grant(), None, "a lifetime without a request that got it");
         self.register_retired();
         self.operator.check_pools(self.shared.used());
         for client in 0..CLIENTS {

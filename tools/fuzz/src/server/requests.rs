@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use tt_model::Nanos;
 use tt_turn::config::REQUEST_MAX;
+use tt_turn::event::GrantRequest;
 
 use super::{
     Came, Grants, INTERESTING, METHODS, PASSWORD, PASSWORD_ALGORITHM, PASSWORD_ALGORITHMS, PERMISSION_S, REALM, SHA256,
-    USERS, World, peer_addr,
+    USERS, World, client_addr, peer_addr,
 };
 use crate::choices::Choices;
 use crate::naive::{self, Writer};
@@ -128,7 +129,24 @@ impl World {
             }
             Some(code) => assert_eq!(refused.is_some(), matches!(code, 403 | 486 | 508), "{code} {refused:?}"),
             None if asked.method == 0x001 => {}
-            None => self.granted(client, user, &asked, &reply, &peers),
+            None => {
+                self.check_grant(client, asked.method, &reply);
+                self.granted(client, user, &asked, &reply, &peers);
+            }
+        }
+    }
+
+    /// A lifetime in the answer is reported once, for the client's flow; an end by a lifetime of 0 is not.
+    fn check_grant(&mut self, client: u8, method: u16, reply: &naive::Reading) {
+        let lifetime = reply.get(0x000D).map(|found| u32::from_be_bytes(found.value[..].try_into().expect("4 bytes")));
+        let reported: Vec<_> = std::iter::from_fn(|| self.server.poll_grant()).collect();
+        let expected = lifetime.filter(|lifetime| *lifetime > 0 && matches!(method, 0x003 | 0x004));
+        assert_eq!(reported.iter().map(|grant| grant.lifetime_s).collect::<Vec<_>>(), Vec::from_iter(expected));
+        for grant in reported {
+            assert_eq!(
+                (grant.start.flow.client, grant.request == GrantRequest::Refresh),
+                (client_addr(client), method == 4)
+            );
         }
     }
 
