@@ -102,8 +102,8 @@ struct RingArgs {
     rate: Vec<u32>,
 
     /// CPUs of the producer and the consumer [default: the first and the last available]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
-    cpus: Option<Vec<usize>>,
+    #[arg(long, value_name = "A,B", value_parser = ::bench::cpu_pair)]
+    cpus: Option<[usize; 2]>,
 
     /// Also measure ten steps from a naive ring to the shipped one: cumulative, and each left out of the final build
     #[arg(long)]

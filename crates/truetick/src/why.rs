@@ -19,8 +19,8 @@ pub struct Args {
     force: bool,
 
     /// CPUs of the producer and the consumer [default: the first and the last available]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
-    cpus: Option<Vec<usize>>,
+    #[arg(long, value_name = "A,B", value_parser = ::bench::cpu_pair)]
+    cpus: Option<[usize; 2]>,
 
     /// Print JSON instead of text
     #[arg(long)]

@@ -29,6 +29,7 @@ pub mod tables;
 pub mod verify;
 pub mod why;
 
+pub use harness::cpus::cpu_pair;
 pub use harness::exclusive::{BusyError, WhenBusy};
 pub use harness::results::Destination;
 pub use rows::market::streams::{Programs, echo};

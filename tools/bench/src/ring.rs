@@ -51,7 +51,7 @@ pub struct Options {
     /// Rates of the open loops, events per second. [default: 100,000, 1,000,000 and 5,000,000]
     pub rates: Vec<u32>,
     /// CPUs of the producer and the consumer. [default: the first and the last available]
-    pub cpus: Option<Vec<usize>>,
+    pub cpus: Option<[usize; 2]>,
     /// Also measure the ten steps from a naive ring to the shipped one.
     pub ablation: bool,
     /// Also measure the ring layouts that were slower than the shipped one.
@@ -76,7 +76,7 @@ pub struct Options {
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let exclusive = Exclusive::take(options.when_busy)?;
     let calibration = clock::calibration();
-    let cpus = chosen(options.cpus.as_deref())?;
+    let cpus = chosen(options.cpus)?;
     let granted = Granted::ask();
     let sizes = Sizes::new(options, cpus, granted.fifo);
     let before = Before::read(calibration);
@@ -166,12 +166,9 @@ fn draw(
 }
 
 /// The producer's CPU and the consumer's.
-pub(crate) fn chosen(wanted: Option<&[usize]>) -> anyhow::Result<[usize; 2]> {
+pub(crate) fn chosen(wanted: Option<[usize; 2]>) -> anyhow::Result<[usize; 2]> {
     let available = cpus::available();
-    let cpus = match wanted {
-        Some(&[first, second]) => [first, second],
-        Some(_) | None => [available.first().copied().unwrap_or(0), available.last().copied().unwrap_or(0)],
-    };
+    let cpus = wanted.unwrap_or_else(|| [available.first(), available.last()].map(|cpu| cpu.copied().unwrap_or(0)));
     ensure!(cpus[0] != cpus[1], "two CPUs are needed");
     for cpu in cpus {
         ensure!(available.contains(&cpu), "CPU {cpu} is not there, or this process may not use it");

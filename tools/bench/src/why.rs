@@ -40,7 +40,7 @@ pub struct Options {
     /// Fewer events.
     pub quick: bool,
     /// CPUs of the producer and the consumer. [default: the first and the last available]
-    pub cpus: Option<Vec<usize>>,
+    pub cpus: Option<[usize; 2]>,
     /// Print JSON instead of text.
     pub json: bool,
     /// Files of the result.
@@ -77,7 +77,7 @@ impl Amount {
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let exclusive = Exclusive::take(options.when_busy)?;
     let calibration = clock::calibration();
-    let cpus = chosen(options.cpus.as_deref())?;
+    let cpus = chosen(options.cpus)?;
     let before = Before::read(calibration);
     let plan = Plan::new(options.quick);
     let bootstrap = Bootstrap { resamples: plan.resamples, seed: plan.seed };

@@ -253,6 +253,12 @@ fn values_without_sense_are_refused_with_status_2() {
     for (flag, value) in [("--listen", "here"), ("--relay-ports", "9-3"), ("--allow-peer", "10.0.0.0/33")] {
         assert!(usage_error(&["turn", flag, value]).contains(value));
     }
+    for (command, cpus) in [("why", "1"), ("why", "1,1"), ("bench", "1,x"), ("bench", "0,1,2")] {
+        assert!(usage_error(&[command, "--cpus", cpus]).contains("two different CPUs are needed"), "{cpus}");
+    }
+    // The form that the manual names is read: what fails is the row.
+    let error = refusal(&["bench", "turn", "--row", "no such row", "--cpus", "0,1"], 1);
+    assert!(error.contains("no such row"), "{error}");
 }
 
 /// bash itself completes a command that begins like one of ours.
