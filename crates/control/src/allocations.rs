@@ -12,7 +12,7 @@ use axum::response::Response;
 use axum::routing::{delete, get};
 use serde::Deserialize;
 use serde_json::json;
-use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply};
+use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply, user_of};
 
 use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
@@ -90,14 +90,6 @@ async fn list(app: App, headers: HeaderMap, Query(query): Query<ListQuery>) -> R
             json_of(&response)
         }
         Err(NoReply) => no_reply(),
-    }
-}
-
-/// The user of a name: of a time-limited one, `EXPIRY:ID`, the id.
-pub(crate) fn user_of(name: &str) -> &str {
-    match name.split_once(':') {
-        Some((expiry, id)) if !expiry.is_empty() && expiry.bytes().all(|byte| byte.is_ascii_digit()) => id,
-        Some(_) | None => name,
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Kind {
     key: &'static str,
     format: u64,
     /// The command that writes it.
-    command: &'static str,
+    pub(crate) command: &'static str,
 }
 
 /// The figures of `truetick bench ring`.

@@ -15,9 +15,9 @@ use axum::routing::{get, post, put};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tt_status::turn::{AllocationAdmin, AllocationCursor, BanError, LiveAllocation, NoReply};
+use tt_status::turn::{AllocationAdmin, AllocationCursor, BanError, LiveAllocation, NoReply, user_of};
 
-use crate::allocations::{PAGE, PAGE_MAX, no_reply, user_of};
+use crate::allocations::{PAGE, PAGE_MAX, no_reply};
 use crate::answer::{absent, json_of, rejected};
 use crate::state::{Admin, App, Shared};
 use crate::token::authorize;

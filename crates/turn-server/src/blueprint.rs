@@ -270,8 +270,8 @@ fn engine_config(config: &TurnConfig) -> EngineConfig {
         lapsed_permissions: config.lapsed_permissions,
         icmp_indications: config.icmp_indications,
         removed_users: config.removed_users,
-        // Only records name the peers.
         grant_reports: config.grant_reports,
+        // Only records name the peers.
         peer_lists: if config.cdr.is_some() { PeerLists::Kept } else { PeerLists::Omitted },
         ..EngineConfig::new(&config.realm)
     }

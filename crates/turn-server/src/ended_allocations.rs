@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tt_status::turn::{EndedTraffic, EndedUser, EndedUsers, RealmTraffic};
+use tt_status::turn::{EndedTraffic, EndedUser, EndedUsers, RealmTraffic, user_of};
 use tt_turn::config::RealmId;
 use tt_turn::event::{AllocationEnd, AllocationStart};
 
@@ -103,14 +103,6 @@ impl Table {
     }
 }
 
-/// Returns the user of a name: of a time-limited one, `EXPIRY:ID`, the id.
-fn user_of(name: &str) -> &str {
-    match name.split_once(':') {
-        Some((expiry, id)) if !expiry.is_empty() && expiry.bytes().all(|digit| digit.is_ascii_digit()) => id,
-        Some(_) | None => name,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,11 +140,5 @@ mod tests {
         let [mut all, other] = expected;
         all.add(&other);
         assert_eq!((sum, table.others.allocations), (all, 12));
-    }
-
-    #[test]
-    fn the_id_of_a_time_limited_name_is_the_user() {
-        let users = ["1700000000:ann", "ann", "a:b", ":b", "1700000000:", "12"].map(user_of);
-        assert_eq!(users, ["ann", "ann", "a:b", ":b", "", "12"]);
     }
 }

@@ -110,7 +110,10 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         cpus,
         placement: placement.name().to_owned(),
         runs: runs_in(&rounds, placement),
-        p50_ns: p50(&rounds, placement, calibration, &bootstrap).context("no event came through")?,
+        p50_ns: model
+            .whole()
+            .or_else(|| p50(&rounds, placement, calibration, &bootstrap))
+            .context("no event came through")?,
         parts: model.parts(),
         gate_ns: gate,
         stalls,
@@ -143,7 +146,7 @@ fn runs_in(rounds: &Rounds, placement: Placement) -> usize {
     rounds.made.iter().filter(|made| made.variant == Variant::Gate && made.run.placement == placement).count()
 }
 
-/// The mean of the runs' medians.
+/// The mean of the runs' medians, where too few rounds have every run.
 fn p50(
     rounds: &Rounds,
     placement: Placement,

@@ -55,7 +55,7 @@ pub struct Stalls {
     /// Events in that time.
     pub events: u64,
     /// Stalls by name, those without one last.
-    pub names: Vec<StallName>,
+    pub names: Vec<StallGroup>,
     /// What names them.
     pub source: String,
     /// What would name more of them, and why it was not used.
@@ -68,7 +68,7 @@ pub struct Stalls {
 
 /// Stalls of one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct StallName {
+pub struct StallGroup {
     /// What had a core: `local timer`, `thread kworker`; `None` where nothing says it.
     pub name: Option<String>,
     /// How many.
@@ -116,7 +116,7 @@ pub struct Advice {
     pub action: String,
 }
 
-impl StallName {
+impl StallGroup {
     /// Without any stall yet.
     #[must_use]
     pub fn new(name: Option<String>) -> Self {
@@ -162,8 +162,8 @@ impl Advice {
 impl Stalls {
     /// All stalls as one.
     #[must_use]
-    pub fn total(&self) -> StallName {
-        self.names.iter().fold(StallName::default(), |sum, one| sum.with(one))
+    pub fn total(&self) -> StallGroup {
+        self.names.iter().fold(StallGroup::default(), |sum, one| sum.with(one))
     }
 
     /// Share of the stalls' time that has a name, 0 to 1; `None` without stalls.

@@ -12,6 +12,9 @@ use super::rounds::{Rounds, Variant};
 /// The compared quantiles.
 const QUANTILES: [(&str, f64); 4] = [("p1", 0.01), ("p10", 0.1), ("p50", 0.5), ("p90", 0.9)];
 
+/// What the parts follow from: neither change, the evaluator, the ring, both.
+const PARTS: [Variant; 4] = [Variant::FloorReader, Variant::Floor, Variant::Reader, Variant::Gate];
+
 /// The runs of one placement.
 pub(crate) struct Model<'a> {
     pub(crate) rounds: &'a Rounds,
@@ -62,10 +65,14 @@ impl Model<'_> {
         idle.into_iter().chain(holding).collect()
     }
 
+    /// The median with the ring and the evaluator, over the rounds that the [`parts`](Self::parts) are of.
+    pub(crate) fn whole(&self) -> Option<Estimate> {
+        self.over_rounds(PARTS, 0.5, |[.., whole]| whole)
+    }
+
     /// Two changes, each with and without the other: the ring in place of the line, and the evaluator.
     pub(crate) fn parts(&self) -> Option<Parts> {
-        let all = [Variant::FloorReader, Variant::Floor, Variant::Reader, Variant::Gate];
-        let of = |of: fn([f64; 4]) -> f64| self.over_rounds(all, 0.5, of);
+        let of = |of: fn([f64; 4]) -> f64| self.over_rounds(PARTS, 0.5, of);
         let noise_ns = size(self.noise(0.5)?);
         let overlap_ns = of(|[floor, judged, ring, both]| both - ring - judged + floor)?;
         Some(Parts {

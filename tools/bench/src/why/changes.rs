@@ -14,9 +14,7 @@ use crate::harness::progress::progress;
 use crate::machine::Threads;
 use crate::report::why::{Change, StallRate};
 use crate::report::{Bootstrap, Estimate};
-use crate::ring::latencies::mean;
-use crate::ring::model::{is_none, size};
-use crate::ring::references::RUNS_MIN;
+use crate::ring::model::{is_none, mean_of_rounds, size};
 use crate::ring::rounds::{Rounds, Sizes, Variant};
 
 /// Level of `SCHED_FIFO`: above ordinary work, below the kernel's own threads.
@@ -210,9 +208,7 @@ impl Tried {
 
 /// By how much the medians of `to` are above those of `from`, in rounds that have both.
 fn difference(from: &[Option<f64>], to: &[Option<f64>], bootstrap: &Bootstrap) -> Option<Estimate> {
-    let pairs = from.iter().zip(to).filter_map(|(from, to)| from.zip(*to));
-    let moved: Vec<f64> = pairs.map(|(from, to)| to - from).collect();
-    if moved.len() < RUNS_MIN { None } else { mean(&moved, bootstrap) }
+    mean_of_rounds(&[from.to_vec(), to.to_vec()], bootstrap, |[from, to]| to - from)
 }
 
 #[cfg(test)]

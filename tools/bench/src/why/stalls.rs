@@ -8,7 +8,7 @@ use tt_meter::{Calibration, Clock, Scale};
 use crate::harness::progress::progress;
 use crate::loops::hand_over::{Slow, Watched};
 use crate::machine::{Busy, StallCause, Threads, Trace};
-use crate::report::why::{StallName, Stalls};
+use crate::report::why::{StallGroup, Stalls};
 use crate::ring::rounds::{Rounds, STALL_NS, Sizes, Variant};
 
 /// Names that are listed one by one, and one line for the others.
@@ -89,15 +89,15 @@ struct Found<'a> {
     cpus: [usize; 2],
     busy: &'a [Busy],
     scale: Scale,
-    names: BTreeMap<Option<String>, StallName>,
+    names: BTreeMap<Option<String>, StallGroup>,
 }
 
 impl Found<'_> {
     fn add(&mut self, watched: &Watched, slow: &Slow) {
         let name = self.name(watched.cause_of(slow, self.scale), slow);
         let ns = self.scale.ns_f64(slow.to.since(slow.from) as f64);
-        let of_name = self.names.entry(name.clone()).or_insert_with(|| StallName::new(name));
-        *of_name = of_name.with(&StallName { name: None, count: 1, total_ns: ns, max_ns: ns });
+        let of_name = self.names.entry(name.clone()).or_insert_with(|| StallGroup::new(name));
+        *of_name = of_name.with(&StallGroup { name: None, count: 1, total_ns: ns, max_ns: ns });
     }
 
     /// What the trace has for half of the time or more; else the cause by the counters; else what the trace has for any
@@ -125,13 +125,13 @@ impl Found<'_> {
     }
 
     /// Those that took the most time first, then the others as one, those without a name last.
-    fn names(mut self) -> Vec<StallName> {
+    fn names(mut self) -> Vec<StallGroup> {
         let unnamed = self.names.remove(&None);
-        let mut names: Vec<StallName> = self.names.into_values().collect();
+        let mut names: Vec<StallGroup> = self.names.into_values().collect();
         names.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
         if names.len() > NAMES_MAX {
             let rest = names.split_off(NAMES_MAX - 1);
-            let others = StallName::new(Some(format!("{} others", rest.len())));
+            let others = StallGroup::new(Some(format!("{} others", rest.len())));
             names.push(rest.iter().fold(others, |sum, one| sum.with(one)));
         }
         names.into_iter().chain(unnamed).collect()
@@ -167,7 +167,7 @@ mod tests {
         for number in 0..20_u32 {
             let name = (number > 0).then(|| format!("thread {number}"));
             let one =
-                StallName { name: name.clone(), count: 1, total_ns: f64::from(number), max_ns: f64::from(number) };
+                StallGroup { name: name.clone(), count: 1, total_ns: f64::from(number), max_ns: f64::from(number) };
             found.names.insert(name, one);
         }
         let names = found.names();

@@ -32,7 +32,6 @@ impl WhyResult {
     pub fn svg(&self) -> io::Result<String> {
         let mut svg = String::new();
         self.draw(&mut svg).map_err(|error| io::Error::other(error.to_string()))?;
-        // Plotters gives a size in pixels; a page that is narrower scales the picture by its view box.
         Ok(svg)
     }
 

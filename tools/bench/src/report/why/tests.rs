@@ -18,8 +18,8 @@ fn parts(overlap: f64) -> Parts {
 }
 
 fn result(parts: Option<Parts>) -> WhyResult {
-    let timer = StallName { name: Some("local timer".to_owned()), count: 300, total_ns: 900_000.0, max_ns: 9_000.0 };
-    let unnamed = StallName { name: None, count: 10, total_ns: 100_000.0, max_ns: 20_000.0 };
+    let timer = StallGroup { name: Some("local timer".to_owned()), count: 300, total_ns: 900_000.0, max_ns: 9_000.0 };
+    let unnamed = StallGroup { name: None, count: 10, total_ns: 100_000.0, max_ns: 20_000.0 };
     WhyResult {
         truetick: "why",
         quick: false,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Change, StallName, Stalls, WhyResult};
+use super::{Change, StallGroup, Stalls, WhyResult};
 use crate::report::{Estimate, TextTable};
 
 impl WhyResult {
@@ -114,7 +114,7 @@ impl Stalls {
         let head = format!("event above {over} us");
         let mut table = TextTable::new(&[&head, "count", "a second", "share of their time", "longest, us"]);
         let total = self.total();
-        let mut push = |name: &str, one: &StallName| {
+        let mut push = |name: &str, one: &StallGroup| {
             table.push(vec![
                 name.to_owned(),
                 one.count.to_string(),
