@@ -1,6 +1,6 @@
 //! Control messages (`cmsg(3)`) of received and sent datagrams, as bytes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Bytes of control messages a datagram may carry, in either direction.
 pub(crate) const CAPACITY: usize = 160;
@@ -23,6 +23,8 @@ impl Default for Control {
 pub(crate) struct Ancillary {
     /// The local address that the datagram was sent to (`IP_PKTINFO`, `IPV6_PKTINFO`).
     pub(crate) destination: Option<IpAddr>,
+    /// The address and port that the datagram was sent to (`IP_ORIGDSTADDR`, `IPV6_ORIGDSTADDR`).
+    pub(crate) addressed: Option<SocketAddr>,
     /// The received traffic class: DSCP and ECN (`IP_TOS`, `IPV6_TCLASS`).
     pub(crate) traffic_class: u8,
     /// The received TTL or hop limit (`IP_TTL`, `IPV6_HOPLIMIT`); zero if the kernel did not report it.
@@ -77,6 +79,10 @@ fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
 
+fn port_of(body: &[u8]) -> Option<u16> {
+    take(body, 2).map(u16::from_be_bytes)
+}
+
 /// Reads a `sock_extended_err`: errno, origin, type, code, a byte of padding, then the MTU.
 fn queued_error(body: &[u8]) -> Option<QueuedError> {
     let [origin, kind, code, _] = take::<4>(body, 4)?;
@@ -98,6 +104,13 @@ impl Control {
                 }
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                     found.destination = take::<16>(body, 0).map(|octets| Ipv6Addr::from(octets).into());
+                }
+                // struct sockaddr_in { family, port, addr } and sockaddr_in6 { family, port, flowinfo, addr, .. }.
+                (libc::IPPROTO_IP, libc::IP_ORIGDSTADDR) => {
+                    found.addressed = port_of(body).zip(take::<4>(body, 4)).map(|(port, ip)| (ip, port).into());
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_ORIGDSTADDR) => {
+                    found.addressed = port_of(body).zip(take::<16>(body, 8)).map(|(port, ip)| (ip, port).into());
                 }
                 (libc::IPPROTO_IP, libc::IP_TOS) => found.traffic_class = body.first().copied().unwrap_or(0),
                 (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {

@@ -66,6 +66,8 @@ pub struct Received {
     pub drained: bool,
     /// Datagrams that the kernel dropped since the last call because the receive buffer was full (`SO_RXQ_OVFL`).
     pub lost: u64,
+    /// Datagrams that were read and are not in the inbox: to an address without a key.
+    pub unclaimed: u64,
 }
 
 impl Inbox {
@@ -88,6 +90,28 @@ impl Inbox {
     /// # Errors
     /// The kernel's error. No datagram is not an error: it is a drained [`Received`] with `count` 0.
     pub fn receive(&mut self, socket: &UdpSocket, key: u64, most: usize) -> io::Result<Received> {
+        self.receive_by(socket, most, |_| Some(key))
+    }
+
+    /// The same from a socket that gets what was sent to many addresses: `key_of` returns the key of each.
+    ///
+    /// # Errors
+    /// As [`Inbox::receive`].
+    pub fn receive_steered(
+        &mut self,
+        socket: &UdpSocket,
+        most: usize,
+        key_of: impl Fn(SocketAddr) -> Option<u64>,
+    ) -> io::Result<Received> {
+        self.receive_by(socket, most, key_of)
+    }
+
+    fn receive_by(
+        &mut self,
+        socket: &UdpSocket,
+        most: usize,
+        key_of: impl Fn(SocketAddr) -> Option<u64>,
+    ) -> io::Result<Received> {
         let start = self.origins.len();
         let end = self.slots.len().min(start + most);
         if start == end {
@@ -105,19 +129,25 @@ impl Inbox {
             }
             Err(error) => return Err(error),
         };
-        let (before, mut lost) = (self.places.len(), 0);
+        let (before, mut lost, mut unclaimed) = (self.places.len(), 0, 0);
         for index in start..start + count {
             let ancillary = self.slots.ancillary(index);
             if let Some(overflow) = ancillary.overflow {
                 lost += u64::from(socket.lost_since(overflow));
             }
-            let to = socket.asked(ancillary.destination);
+            let to = ancillary.addressed.unwrap_or_else(|| socket.asked(ancillary.destination));
             let (traffic_class, hop_limit) = (ancillary.traffic_class, ancillary.hop_limit);
-            self.origins.push(Origin { key, to, traffic_class, hop_limit });
+            let key = key_of(to);
+            self.origins.push(Origin { key: key.unwrap_or_default(), to, traffic_class, hop_limit });
+            let placed = self.places.len();
             self.place(index, ancillary.segment_len);
+            if key.is_none() {
+                unclaimed += (self.places.len() - placed) as u64;
+                self.places.truncate(placed);
+            }
         }
         // Fewer than asked for means that the kernel found the queue empty: reading again would only say so.
-        Ok(Received { count: self.places.len() - before, drained: start + count < end, lost })
+        Ok(Received { count: self.places.len() - before, drained: start + count < end, lost, unclaimed })
     }
 
     /// Makes datagrams of `segment_len` bytes of what arrived in `slot`; zero is one of all of it.

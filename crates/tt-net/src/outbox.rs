@@ -222,6 +222,13 @@ impl Sent {
             self.refused.record(IoFault::of(error));
         }
     }
+
+    /// Counts one that quoted a received datagram as rejected.
+    pub(crate) fn refuse_one(&mut self, error: &io::Error) {
+        self.datagrams -= 1;
+        self.quoting -= 1;
+        self.refused.record(IoFault::of(error));
+    }
 }
 
 impl Queued {

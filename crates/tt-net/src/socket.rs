@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::sys::{MtuDiscovery, set_mtu_discovery};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
+use tt_model::IpFamily;
 
 /// The port of the Discard protocol (RFC 863), which sends nothing.
 const DISCARD: u16 = 9;
@@ -103,6 +104,25 @@ impl UdpSocket {
             IpAddr::V6(ip) => IpAddr::V6(if ip.is_unspecified() { Ipv6Addr::LOCALHOST } else { ip }),
         };
         self.socket.connect(&SocketAddr::new(ip, DISCARD).into())
+    }
+
+    /// Opens a socket for what a program in the kernel gives to it, whatever it was sent to
+    /// ([`Inbox::receive_steered`](crate::Inbox::receive_steered)). It is bound to the loopback address.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn steered(family: IpFamily) -> io::Result<Self> {
+        let ip = match family {
+            IpFamily::V4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpFamily::V6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        };
+        let socket = Self::open(SocketAddr::new(ip, 0), false)?;
+        match family {
+            IpFamily::V4 => setsockopt(&socket.socket, sockopt::Ipv4OrigDstAddr, &true)?,
+            IpFamily::V6 => setsockopt(&socket.socket, sockopt::Ipv6OrigDstAddr, &true)?,
+        }
+        socket.enable_gro()?;
+        Ok(socket)
     }
 
     /// Opens one socket on `addr`.

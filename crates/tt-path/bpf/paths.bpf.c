@@ -123,15 +123,6 @@ struct ports {
 	__u8 kind[65536];
 };
 
-#define MAP(name, type_, key_, value_, entries_, flags_)                                                               \
-	struct {                                                                                                       \
-		__uint(type, type_);                                                                                   \
-		__type(key, key_);                                                                                     \
-		__type(value, value_);                                                                                 \
-		__uint(max_entries, entries_);                                                                         \
-		__uint(map_flags, flags_);                                                                             \
-	} name SEC(".maps")
-
 // The loader sets the sizes of flows4, flows6, tallies and meters.
 MAP(port_kind, BPF_MAP_TYPE_ARRAY, __u32, struct ports, 1, BPF_F_MMAPABLE);
 MAP(flows4, BPF_MAP_TYPE_HASH, struct key4, struct flow, 1, BPF_F_NO_PREALLOC | BPF_F_RDONLY_PROG);

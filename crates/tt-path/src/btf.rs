@@ -5,7 +5,7 @@
 use object::{Object as _, ObjectSection as _};
 
 use crate::PathError;
-use crate::layout::LAYOUTS;
+use crate::layout::{LAYOUTS, Layout};
 use crate::reason::IN_PROGRAM;
 
 const MAGIC: u16 = 0xEB9F;
@@ -17,10 +17,36 @@ const ENUM: u32 = 6;
 /// # Errors
 /// [`PathError::Layout`] names the first difference.
 pub(crate) fn check(elf: &[u8]) -> Result<(), PathError> {
-    let file = object::File::parse(elf).map_err(|error| PathError::Layout(error.to_string()))?;
+    let file = parse(elf)?;
+    let types = types(&file)?;
+    check_types(&types, &LAYOUTS)?;
+    let reasons = types.find(ENUM, "reason").ok_or_else(|| differs("reason", "is missing"))?;
+    // The first constant, 0, is that of packets that are not counted.
+    if !reasons.members.iter().skip(1).copied().eq(IN_PROGRAM) {
+        return Err(differs("reason", "has other constants"));
+    }
+    Ok(())
+}
+
+/// Compares the structs of an object with `layouts`.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_structs(elf: &[u8], layouts: &[Layout]) -> Result<(), PathError> {
+    check_types(&types(&parse(elf)?)?, layouts)
+}
+
+fn parse(elf: &[u8]) -> Result<object::File<'_>, PathError> {
+    object::File::parse(elf).map_err(|error| PathError::Layout(error.to_string()))
+}
+
+fn types<'a>(file: &object::File<'a>) -> Result<Types<'a>, PathError> {
     let section = file.section_by_name(".BTF").and_then(|section| section.data().ok());
-    let types = section.and_then(Types::parse).ok_or_else(|| PathError::Layout("no BTF".to_owned()))?;
-    for layout in &LAYOUTS {
+    section.and_then(Types::parse).ok_or_else(|| PathError::Layout("no BTF".to_owned()))
+}
+
+fn check_types(types: &Types<'_>, layouts: &[Layout]) -> Result<(), PathError> {
+    for layout in layouts {
         let declared = types.find(STRUCT, layout.name).ok_or_else(|| differs(layout.name, "is missing"))?;
         if declared.size != layout.size {
             return Err(differs(layout.name, &format!("has {} bytes, not {}", declared.size, layout.size)));
@@ -29,11 +55,6 @@ pub(crate) fn check(elf: &[u8]) -> Result<(), PathError> {
         if !fields.eq(layout.fields.iter().copied()) {
             return Err(differs(layout.name, "has other fields"));
         }
-    }
-    let reasons = types.find(ENUM, "reason").ok_or_else(|| differs("reason", "is missing"))?;
-    // The first constant, 0, is that of packets that are not counted.
-    if !reasons.members.iter().skip(1).copied().eq(IN_PROGRAM) {
-        return Err(differs("reason", "has other constants"));
     }
     Ok(())
 }

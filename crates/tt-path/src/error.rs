@@ -131,6 +131,53 @@ fn write_attach(out: &mut fmt::Formatter<'_>, interface: &str, os: Option<i32>) 
 
 impl Error for PathError {}
 
+/// Why relays cannot share sockets. The caller continues with a socket for each of them.
+#[derive(Debug)]
+pub enum SteerError {
+    /// The committed object and this crate disagree.
+    Layout(String),
+    /// The kernel did not accept maps, program or attachment.
+    Load {
+        /// The step that failed: `maps`, `program`, `link`.
+        step: &'static str,
+        /// The kernel's error, if a system call failed.
+        os: Option<i32>,
+        /// The first line of the loader's message, or the last of the verifier's log.
+        detail: String,
+    },
+}
+
+impl SteerError {
+    pub(crate) fn load(step: &'static str, os: Option<i32>, error: &dyn Error) -> Self {
+        Self::Load { step, os, detail: error.to_string().lines().next().unwrap_or_default().to_owned() }
+    }
+
+    /// Returns the kernel's error number, if a system call failed.
+    #[must_use]
+    pub const fn os_error(&self) -> Option<i32> {
+        match self {
+            Self::Layout(_) => None,
+            Self::Load { os, .. } => *os,
+        }
+    }
+}
+
+impl fmt::Display for SteerError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Layout(what) => write!(out, "the sk_lookup object is not the one of this build: {what}; build again"),
+            Self::Load { step, os: Some(EPERM), .. } => write!(out, "the kernel denies BPF ({step}): {GRANT}"),
+            Self::Load { step, os: Some(os), detail } => {
+                let reason = io::Error::from_raw_os_error(*os);
+                write!(out, "the kernel rejects the sk_lookup {step}: {reason}: {detail}; Linux 5.9 or later is needed")
+            }
+            Self::Load { step, os: None, detail } => write!(out, "the sk_lookup {step} cannot be loaded: {detail}"),
+        }
+    }
+}
+
+impl Error for SteerError {}
+
 /// Returns the number of the innermost system error in a chain of errors.
 pub(crate) fn os_error(error: &(dyn Error + 'static)) -> Option<i32> {
     let mut next = Some(error);

@@ -64,6 +64,7 @@ mod layout;
 mod loader;
 mod reason;
 mod spec;
+mod steer;
 pub mod survey;
 #[allow(unsafe_code)]
 mod sys;
@@ -71,10 +72,11 @@ mod writer;
 
 pub use board::{Board, PortKind, Proof, ProofState};
 pub use capacity::Capacity;
-pub use error::PathError;
+pub use error::{PathError, SteerError};
 pub use hops::{AddressPair, Hop, HopEvent, NextHops, Refusal};
 pub use layout::{Meter, Tally};
 pub use loader::{Interface, Mode, OBJECT, Paths, Run};
 pub use reason::{Reason, ReasonCounts};
 pub use spec::{Direction, Key, PathKey, PathSpec};
+pub use steer::{RelayPort, SteerDrops, Steering};
 pub use writer::{NextHop, Writer};

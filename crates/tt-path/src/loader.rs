@@ -212,11 +212,16 @@ fn load_error(step: &'static str, error: &(dyn Error + 'static)) -> PathError {
 /// The last line of the verifier's log before its statistics says what it rejects.
 fn program_error(error: &ProgramError) -> PathError {
     let ProgramError::LoadError { io_error, verifier_log } = error else { return load_error("program", error) };
-    let log = verifier_log.to_string();
+    let detail = last_line(&verifier_log.to_string());
+    PathError::Load { step: "program", os: io_error.raw_os_error(), detail }
+}
+
+/// Returns the last line of a verifier's log before its statistics.
+pub(crate) fn last_line(log: &str) -> String {
     let is_statistics =
         |line: &&str| ["processed ", "verification time ", "stack depth "].iter().any(|start| line.starts_with(start));
     let line = log.lines().rev().find(|line| !line.trim().is_empty() && !is_statistics(line));
-    PathError::Load { step: "program", os: io_error.raw_os_error(), detail: line.unwrap_or_default().to_owned() }
+    line.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

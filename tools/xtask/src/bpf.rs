@@ -1,9 +1,9 @@
-//! `cargo xtask bpf`: the committed XDP object, built again and compared bit by bit.
+//! `cargo xtask bpf`: the committed BPF objects, built again and compared bit by bit.
 //!
-//! The object is committed, so that a build needs no C compiler. Its record names the compiler, the flags and the hash
+//! The objects are committed, so that a build needs no C compiler. The record of each names the compiler, the flags and the hash
 //! of each file; `cargo xtask tidy` compares the hashes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, ensure};
@@ -13,9 +13,9 @@ use crate::programs::is_on_path;
 use crate::violation::Violation;
 
 const FOLDER: &str = "crates/tt-path/bpf";
-const RECORD: &str = "paths.bpf.sha256";
-const SOURCES: [&str; 2] = ["paths.bpf.c", "kernel.h"];
-const OBJECT: &str = "paths.bpf.o";
+/// The programs: their names without `.bpf.c`, `.bpf.o` and `.bpf.sha256`.
+const PROGRAMS: [&str; 2] = ["paths", "steer"];
+const HEADER: &str = "kernel.h";
 const SOURCE_LINES_MAX: usize = 500;
 
 /// The compiler whose output is committed. Another version makes other bytes.
@@ -31,7 +31,7 @@ const STRIPS: [&str; 2] = ["llvm-strip-14", "llvm-strip"];
 /// Arguments of `cargo xtask bpf`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Keep the built object and its record instead of comparing them.
+    /// Keep the built objects and their records instead of comparing them.
     #[arg(long)]
     accept: bool,
 }
@@ -44,19 +44,21 @@ pub(crate) enum Build {
     Skipped(String),
 }
 
-/// Builds the object again and compares it, or keeps it.
+/// Builds the objects again and compares them, or keeps them.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let root = crate::workspace_root();
     if arguments.accept {
-        let Some(object) = build(&root)? else { anyhow::bail!("{COMPILER} is not installed") };
-        std::fs::write(root.join(FOLDER).join(OBJECT), object)?;
-        std::fs::write(root.join(FOLDER).join(RECORD), record(&root)?)?;
-        println!("{FOLDER}/{OBJECT} is kept");
+        for program in PROGRAMS {
+            let Some(object) = build(&root, program)? else { anyhow::bail!("{COMPILER} is not installed") };
+            std::fs::write(file(&root, program, "o"), object)?;
+            std::fs::write(file(&root, program, "sha256"), record(&root, program)?)?;
+            println!("{FOLDER}/{program}.bpf.o is kept");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     Ok(match compare(&root)? {
         Build::Same => {
-            println!("{OBJECT}: the same bytes");
+            println!("{}: the same bytes", PROGRAMS.map(|program| format!("{program}.bpf.o")).join(", "));
             ExitCode::SUCCESS
         }
         Build::Differs(reason) => {
@@ -70,31 +72,40 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Builds the object and compares it with the committed one.
+/// Builds the objects and compares them with the committed ones.
 pub(crate) fn compare(root: &Path) -> anyhow::Result<Build> {
-    let Some(built) = build(root)? else { return Ok(Build::Skipped(format!("{COMPILER} absent"))) };
-    let path = root.join(FOLDER).join(OBJECT);
-    let kept = std::fs::read(&path).with_context(|| path.display().to_string())?;
-    if built == kept {
-        return Ok(Build::Same);
+    for program in PROGRAMS {
+        let Some(built) = build(root, program)? else { return Ok(Build::Skipped(format!("{COMPILER} absent"))) };
+        let path = file(root, program, "o");
+        let kept = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        if built != kept {
+            let common = built.len().min(kept.len());
+            let at = built.iter().zip(&kept).position(|(one, other)| one != other).unwrap_or(common);
+            let (built, kept) = (built.len(), kept.len());
+            let lens = format!("{built} bytes built, {kept} kept, first difference at {at}");
+            return Ok(Build::Differs(format!("{FOLDER}/{program}.bpf.o: {lens}")));
+        }
     }
-    let at = built.iter().zip(&kept).position(|(one, other)| one != other).unwrap_or(built.len().min(kept.len()));
-    let lens = (built.len(), kept.len());
-    Ok(Build::Differs(format!("{FOLDER}/{OBJECT}: {} bytes built, {} kept, first difference at {at}", lens.0, lens.1)))
+    Ok(Build::Same)
+}
+
+fn file(root: &Path, program: &str, ending: &str) -> PathBuf {
+    root.join(FOLDER).join(format!("{program}.bpf.{ending}"))
 }
 
 /// Returns the object's bytes, or `None` without the recorded compiler.
-fn build(root: &Path) -> anyhow::Result<Option<Vec<u8>>> {
+fn build(root: &Path, program: &str) -> anyhow::Result<Option<Vec<u8>>> {
     let Some((clang, strip)) = find_compiler().zip(STRIPS.into_iter().find(|name| is_on_path(name))) else {
         return Ok(None);
     };
     let folder = root.join(FOLDER);
-    let made = root.join("target/xtask/bpf").join(OBJECT);
+    let made = root.join("target/xtask/bpf").join(format!("{program}.bpf.o"));
     std::fs::create_dir_all(made.parent().context("a folder")?)?;
     // Neither the folder nor the machine's headers may be part of the bytes.
     let prefix = format!("-ffile-prefix-map={}=.", folder.display());
     let mut compile = Command::new(clang);
-    compile.args(FLAGS.split(' ')).arg(prefix).args(["-c", SOURCES[0], "-o"]).arg(&made).current_dir(&folder);
+    let source = format!("{program}.bpf.c");
+    compile.args(FLAGS.split(' ')).arg(prefix).args(["-c", &source, "-o"]).arg(&made).current_dir(&folder);
     for command in [&mut compile, Command::new(strip).arg(STRIP_FLAGS).arg(&made)] {
         let status = command.status().with_context(|| format!("{:?}", command.get_program()))?;
         ensure!(status.success(), "{command:?}: {status}");
@@ -116,9 +127,9 @@ fn is_version(output: &str, version: &str) -> bool {
     line.split_once("clang version ").is_some_and(|(_, rest)| rest.split([' ', '-']).next() == Some(version))
 }
 
-fn record(root: &Path) -> anyhow::Result<String> {
+fn record(root: &Path, program: &str) -> anyhow::Result<String> {
     let mut text = format!("{COMPILER}\n{FLAGS} -ffile-prefix-map=FOLDER=.\nllvm-strip {STRIP_FLAGS}\n");
-    for name in SOURCES.into_iter().chain([OBJECT]) {
+    for name in [&format!("{program}.bpf.c"), HEADER, &format!("{program}.bpf.o")] {
         let path = root.join(FOLDER).join(name);
         let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
         let digits: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -127,15 +138,18 @@ fn record(root: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Differences between the record and the files, for `cargo xtask tidy`.
+/// Differences between the records and the files, for `cargo xtask tidy`.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Violation>> {
-    let path = format!("{FOLDER}/{RECORD}");
-    let kept = std::fs::read_to_string(root.join(&path)).with_context(|| path.clone())?;
-    let mut violations = differences(&path, &kept, &record(root)?);
-    let lines = std::fs::read_to_string(root.join(FOLDER).join(SOURCES[0]))?.lines().count();
-    if lines > SOURCE_LINES_MAX {
-        let message = format!("{lines} lines, at most {SOURCE_LINES_MAX}");
-        violations.push(Violation::at(&format!("{FOLDER}/{}", SOURCES[0]), 0, message));
+    let mut violations = Vec::new();
+    for program in PROGRAMS {
+        let path = format!("{FOLDER}/{program}.bpf.sha256");
+        let kept = std::fs::read_to_string(root.join(&path)).with_context(|| path.clone())?;
+        violations.extend(differences(&path, &kept, &record(root, program)?));
+        let lines = std::fs::read_to_string(file(root, program, "c"))?.lines().count();
+        if lines > SOURCE_LINES_MAX {
+            let message = format!("{lines} lines, at most {SOURCE_LINES_MAX}");
+            violations.push(Violation::at(&format!("{FOLDER}/{program}.bpf.c"), 0, message));
+        }
     }
     Ok(violations)
 }

@@ -15,10 +15,14 @@ pub(crate) enum MtuDiscovery {
 
 /// Sets `IP_MTU_DISCOVER`.
 pub(crate) fn set_mtu_discovery(socket: &impl AsFd, discovery: MtuDiscovery) -> io::Result<()> {
-    let value = discovery as libc::c_int;
-    let (descriptor, place) = (socket.as_fd().as_raw_fd(), std::ptr::from_ref(&value).cast());
-    let len = size_of_val(&value) as libc::socklen_t;
+    set_option(socket, (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), &(discovery as libc::c_int).to_ne_bytes())
+}
+
+/// Sets the option of a level to the bytes of `value`.
+pub(crate) fn set_option(socket: &impl AsFd, (level, option): (i32, i32), value: &[u8]) -> io::Result<()> {
+    let (descriptor, place) = (socket.as_fd().as_raw_fd(), value.as_ptr().cast());
+    let len = value.len() as libc::socklen_t;
     // SAFETY: `place` points to `len` initialised bytes that outlive the call; the kernel only reads them.
-    let done = unsafe { libc::setsockopt(descriptor, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, place, len) };
+    let done = unsafe { libc::setsockopt(descriptor, level, option, place, len) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,0 +1,337 @@
+//! Gives the datagrams to relayed addresses to one socket of each worker.
+//!
+//! With a socket for each relay, an allocation costs a socket, a bind and a descriptor, and receiving costs a system call
+//! for each of them. Here an `sk_lookup` program looks up who relays for a port, in a table that this process writes.
+
+use std::fs::File;
+use std::mem::offset_of;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use aya::maps::{HashMap, Map, MapError, SockMap};
+use aya::programs::{ProgramError, SkLookup};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+use nix::errno::Errno;
+
+use crate::btf;
+use crate::error::{SteerError, os_error};
+use crate::layout::Layout;
+use crate::loader::last_line;
+use crate::sys::mapping::Mapping;
+
+/// The compiled program, as `bpf/steer.bpf.c` makes it.
+pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/steer.bpf.o");
+
+const PROGRAM: &str = "steer";
+const PORTS: usize = 1 << 16;
+/// The lower half of [`Port::owner`] is the number of the worker plus one.
+const HELD: u32 = 1 << 16;
+const NAMESPACE: &str = "/proc/thread-self/ns/net";
+
+/// A port of one address.
+#[repr(C)]
+pub(crate) struct Port {
+    owner: u32,
+    drain: u32,
+    count: u32,
+    pad: u32,
+}
+
+/// A worker; the first one is that of ports that no worker has.
+#[repr(C)]
+pub(crate) struct Worker {
+    drain: u32,
+    pad: [u32; 15],
+    held: u64,
+    over: u64,
+    pad2: [u64; 6],
+}
+
+/// The structs of the program.
+pub(crate) const LAYOUTS: [Layout; 2] = [
+    Layout {
+        name: "port",
+        size: size_of::<Port>(),
+        fields: &[
+            ("owner", offset_of!(Port, owner)),
+            ("drain", offset_of!(Port, drain)),
+            ("count", offset_of!(Port, count)),
+            ("pad", offset_of!(Port, pad)),
+        ],
+    },
+    Layout {
+        name: "worker",
+        size: size_of::<Worker>(),
+        fields: &[
+            ("drain", offset_of!(Worker, drain)),
+            ("pad", offset_of!(Worker, pad)),
+            ("held", offset_of!(Worker, held)),
+            ("over", offset_of!(Worker, over)),
+            ("pad2", offset_of!(Worker, pad2)),
+        ],
+    },
+];
+
+const PORT_WORDS: usize = size_of::<Port>() / size_of::<u32>();
+const WORKER_BYTES: usize = size_of::<Worker>();
+
+/// A port of a relay address: the place of the address in the list that [`Steering::load`] got, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayPort {
+    /// Place of the address.
+    pub place: usize,
+    /// Port.
+    pub port: u16,
+}
+
+/// Datagrams that the program has dropped since they were counted last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SteerDrops {
+    /// To ports that were held.
+    pub held: u64,
+    /// Over the budget of a port: it had 512 datagrams in the worker's receive buffer.
+    pub over: u64,
+}
+
+/// The attached program and its tables. Dropping it detaches the program: nothing is pinned.
+///
+/// A port is free, held, or steered to a worker. Datagrams to a free port go on as without the program, to a socket that
+/// is bound to it or to none; those to a held port are dropped.
+pub struct Steering {
+    _program: Ebpf,
+    ports: Mapping,
+    workers: Mapping,
+    places: usize,
+}
+
+impl Steering {
+    /// Loads the program for relays with addresses `places`, all ports free, and attaches it to the network namespace of
+    /// this thread. `sockets` has those of each worker for IPv4 and IPv6: bound UDP sockets, whatever they are bound to.
+    ///
+    /// # Errors
+    /// The object is not of this build, or the kernel denies or rejects a map, the program or the attachment.
+    pub fn load(places: &[IpAddr], sockets: &[[Option<BorrowedFd<'_>>; 2]]) -> Result<Self, SteerError> {
+        btf::check_structs(OBJECT, &LAYOUTS).map_err(|error| SteerError::Layout(error.to_string()))?;
+        let entries = |count: usize| u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        let mut loader = EbpfLoader::new();
+        loader.btf(None).map_max_entries("places", entries(places.len()));
+        loader.map_max_entries("ports", entries(places.len() * PORTS));
+        loader.map_max_entries("workers", entries(sockets.len() + 1));
+        loader.map_max_entries("sockets", entries(sockets.len() * 2));
+        let mut program = loader.load(OBJECT).map_err(|error| load_error("maps", &error))?;
+        steer_of(&mut program)?.load().map_err(|error| program_error(&error))?;
+        // The program holds its maps from here on.
+        let ports = mapping(&mut program, "ports", places.len().max(1) * PORTS * size_of::<Port>())?;
+        let workers = mapping(&mut program, "workers", (sockets.len() + 1) * WORKER_BYTES)?;
+        fill(&mut program, places, sockets).map_err(|error| SteerError::load("maps", os_error(&error), &error))?;
+        let namespace =
+            File::open(NAMESPACE).map_err(|error| SteerError::load("link", error.raw_os_error(), &error))?;
+        steer_of(&mut program)?
+            .attach(namespace)
+            .map_err(|error| SteerError::load("link", os_error(&error), &error))?;
+        Ok(Self { _program: program, ports, workers, places: places.len() })
+    }
+
+    /// Takes a free port, which is held from then on. Returns `false` if it is not free.
+    #[must_use]
+    pub fn take(&self, port: RelayPort) -> bool {
+        self.owner(port).compare_exchange(0, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Frees a port that was taken.
+    pub fn give(&self, port: RelayPort) {
+        self.owner(port).store(0, Ordering::Release);
+    }
+
+    /// Steers a port that was taken to a worker.
+    pub fn steer(&self, port: RelayPort, worker: u16) {
+        self.owner(port).store(u32::from(worker) + 1, Ordering::Release);
+    }
+
+    /// Holds a port that is steered to `worker`. One of another worker stays as it is.
+    pub fn hold(&self, port: RelayPort, worker: u16) {
+        let steered = u32::from(worker) + 1;
+        let _ = self.owner(port).compare_exchange(steered, HELD | steered, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Says that the worker has found its socket empty: every port may have its whole budget in the receive buffer again.
+    pub fn note_drained(&self, worker: u16) {
+        let at = self.worker(Some(worker), offset_of!(Worker, drain));
+        self.workers.words()[at / size_of::<u32>()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns what was dropped at the ports of `worker`, or at those that no worker has, and begins from 0.
+    #[must_use]
+    pub fn take_drops(&self, worker: Option<u16>) -> SteerDrops {
+        let take = |field| self.counter(worker, field).swap(0, Ordering::Relaxed);
+        SteerDrops { held: take(offset_of!(Worker, held)), over: take(offset_of!(Worker, over)) }
+    }
+
+    fn owner(&self, RelayPort { place, port }: RelayPort) -> &AtomicU32 {
+        assert!(place < self.places, "the address has a place");
+        &self.ports.words()[(place * PORTS + usize::from(port)) * PORT_WORDS]
+    }
+
+    fn counter(&self, worker: Option<u16>, field: usize) -> &AtomicU64 {
+        &self.workers.double_words()[self.worker(worker, field) / size_of::<u64>()]
+    }
+
+    /// The place of a worker's field in bytes.
+    fn worker(&self, worker: Option<u16>, field: usize) -> usize {
+        worker.map_or(0, |worker| usize::from(worker) + 1) * WORKER_BYTES + field
+    }
+}
+
+impl std::fmt::Debug for Steering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Steering").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+fn steer_of(program: &mut Ebpf) -> Result<&mut SkLookup, SteerError> {
+    let steer = program.program_mut(PROGRAM).ok_or_else(|| SteerError::Layout("no program".to_owned()))?;
+    steer.try_into().map_err(|error: ProgramError| program_error(&error))
+}
+
+/// Fills the tables that only this process needs to change, and only now.
+fn fill(program: &mut Ebpf, places: &[IpAddr], sockets: &[[Option<BorrowedFd<'_>>; 2]]) -> Result<(), MapError> {
+    let absent = |name: &str| MapError::InvalidName { name: name.to_owned() };
+    let map = program.take_map("places").ok_or_else(|| absent("places"))?;
+    let mut by_ip = HashMap::<_, [u8; 16], u32>::try_from(map)?;
+    for (place, ip) in (0..).zip(places) {
+        by_ip.insert(key(*ip), place, 0)?;
+    }
+    let map = program.take_map("sockets").ok_or_else(|| absent("sockets"))?;
+    let mut by_worker = SockMap::try_from(map)?;
+    for (slot, socket) in (0..).zip(sockets.iter().flatten()) {
+        if let Some(socket) = socket {
+            by_worker.set(slot, &socket.as_raw_fd(), 0)?;
+        }
+    }
+    Ok(())
+}
+
+/// An address as the program reads it: IPv4 in the last four bytes.
+fn key(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(v4) => {
+            let mut key = [0; 16];
+            key[12..].copy_from_slice(&v4.octets());
+            key
+        }
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+fn mapping(program: &mut Ebpf, name: &'static str, len: usize) -> Result<Mapping, SteerError> {
+    let failed = |os: Option<Errno>| SteerError::Load {
+        step: "maps",
+        os: os.map(|errno| errno as i32),
+        detail: format!("{name} cannot be mapped"),
+    };
+    let Some(Map::Array(data)) = program.take_map(name) else { return Err(failed(None)) };
+    Mapping::new(data.fd().as_fd(), len).map_err(|errno| failed(Some(errno)))
+}
+
+fn load_error(step: &'static str, error: &EbpfError) -> SteerError {
+    SteerError::load(step, os_error(error), error)
+}
+
+fn program_error(error: &ProgramError) -> SteerError {
+    let ProgramError::LoadError { io_error, verifier_log } = error else {
+        return SteerError::load("program", os_error(error), error);
+    };
+    let detail = last_line(&verifier_log.to_string());
+    SteerError::Load { step: "program", os: io_error.raw_os_error(), detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    use testkit::{Requirement, require};
+
+    use super::*;
+
+    const PORT: u16 = 45_678;
+    const BUDGET: usize = 512;
+
+    #[test]
+    fn the_committed_object_has_the_layout_of_this_crate() {
+        btf::check_structs(OBJECT, &LAYOUTS).unwrap();
+    }
+
+    /// A worker's socket and the program for one address.
+    fn steering(ip: &str) -> Option<(Steering, UdpSocket)> {
+        let ip: IpAddr = ip.parse().unwrap();
+        let loopback = if ip.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+        let socket = UdpSocket::bind(loopback).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let pair = [ip.is_ipv4(), ip.is_ipv6()].map(|is_it| is_it.then(|| socket.as_fd()));
+        let loaded = match Steering::load(&[ip], &[pair]) {
+            Err(error) if error.os_error() == Some(1) => Err(error.to_string()),
+            loaded => Ok(loaded.unwrap_or_else(|error| panic!("{error}"))),
+        };
+        require(Requirement::Privilege, loaded).map(|steering| (steering, socket))
+    }
+
+    fn sender(ip: &str) -> UdpSocket {
+        UdpSocket::bind(if ip.contains(':') { "[::1]:0" } else { "127.0.0.1:0" }).unwrap()
+    }
+
+    #[test]
+    fn a_port_is_free_held_or_steered() {
+        for (ip, port) in [("127.0.0.77", PORT), ("::1", PORT + 1)] {
+            let Some((steering, socket)) = steering(ip) else { return };
+            let (place, sender) = (RelayPort { place: 0, port }, sender(ip));
+            let to = (ip.parse::<IpAddr>().unwrap(), port);
+            // Free: another process's socket gets it.
+            let other = UdpSocket::bind(to).unwrap();
+            other.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            sender.send_to(b"free", to).unwrap();
+            assert_eq!(other.recv(&mut [0; 9]).unwrap(), 4, "{ip}");
+            drop(other);
+
+            assert!(steering.take(place) && !steering.take(place));
+            sender.send_to(b"held", to).unwrap();
+            assert_eq!(steering.take_drops(None), SteerDrops { held: 1, over: 0 });
+            steering.steer(place, 0);
+            sender.send_to(b"steer", to).unwrap();
+            assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 5);
+            steering.hold(place, 1);
+            sender.send_to(b"still", to).unwrap();
+            assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 5, "another worker's order");
+            steering.hold(place, 0);
+            sender.send_to(b"held", to).unwrap();
+            assert_eq!(steering.take_drops(Some(0)), SteerDrops { held: 1, over: 0 });
+            steering.give(place);
+            assert!(steering.take(place));
+        }
+    }
+
+    /// One port cannot fill the buffer of all: it gets its budget, and again once the worker has drained its socket.
+    #[test]
+    fn a_port_has_a_budget_until_the_socket_is_drained() {
+        let ip = "127.0.0.78";
+        let Some((steering, socket)) = steering(ip) else { return };
+        nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &(8 << 20)).unwrap();
+        let ports = [PORT, PORT + 1].map(|port| RelayPort { place: 0, port });
+        for port in ports {
+            assert!(steering.take(port));
+            steering.steer(port, 0);
+        }
+        let sender = sender(ip);
+        let send = |port: RelayPort| sender.send_to(b"x", (ip.parse::<IpAddr>().unwrap(), port.port)).unwrap();
+        (0..BUDGET + 9).for_each(|_| drop(send(ports[0])));
+        send(ports[1]);
+        assert_eq!(steering.take_drops(Some(0)), SteerDrops { held: 0, over: 9 });
+        (0..=BUDGET).for_each(|_| assert_eq!(socket.recv(&mut [0; 2]).unwrap(), 1));
+        send(ports[0]);
+        assert_eq!(steering.take_drops(Some(0)).over, 1, "it has not said that its socket is empty");
+        steering.note_drained(0);
+        send(ports[0]);
+        assert_eq!((socket.recv(&mut [0; 2]).unwrap(), steering.take_drops(Some(0)).over), (1, 0));
+    }
+}
