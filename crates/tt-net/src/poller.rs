@@ -45,7 +45,7 @@ impl Poller {
     ///
     /// # Errors
     /// `EEXIST`, `ENOSPC` (`fs.epoll.max_user_watches`), `ENOMEM`.
-    pub fn add(&self, socket: &UdpSocket, key: u64) -> io::Result<()> {
+    pub fn add(&self, socket: &impl AsFd, key: u64) -> io::Result<()> {
         Ok(self.epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, key))?)
     }
 

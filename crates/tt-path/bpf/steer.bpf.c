@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// The sk_lookup program that gives datagrams to relayed addresses to the sockets of the workers.
+// The sk_lookup program that gives the datagrams to many ports to few sockets.
 //
-// A relayed address has no socket of its own: the process writes into the table of its ports which worker relays for
-// it. A datagram to another port goes on as if this program did not exist. A port that may not receive now, because it
-// is resting or reserved, has its datagrams dropped and counted.
+// The process writes into the table of ports which of its sockets gets what arrives there. A datagram to another port
+// goes on as if this program did not exist.
 //
-// All relays of a worker share a receive buffer. Therefore a port may have `BUDGET` datagrams in it: their number is
-// counted from the last time that the worker has found its socket empty.
+// All ports of a socket share its receive buffer. Therefore a port may have `BUDGET` datagrams in it: their number is
+// counted from the last time that the process has found the socket empty.
 //
 // The structs are those of ../src/steer.rs. The loader compares both through the BTF of this object.
 
@@ -19,9 +18,10 @@
 #define PORTS 65536
 #define BUDGET 512
 
-// The lower half of `owner` is the worker's number plus one, 0 without a worker.
-#define OWNER_WORKER 0xffff
-#define OWNER_HELD 0x10000 // what arrives is dropped
+// The lower half of `owner` is the socket's number plus one, 0 without a socket.
+#define OWNER_SOCKET 0xffff
+#define OWNER_HELD 0x10000 // it is taken, and has no socket yet: what arrives is dropped
+#define OWNER_PASSED 0x20000 // another program has the port
 
 struct ip {
 	__u32 word[4]; // network byte order; IPv4 in the last one
@@ -29,24 +29,23 @@ struct ip {
 
 struct port {
 	__u32 owner;
-	__u32 drain; // the worker's drain that `count` is counted from
+	__u32 drain; // the socket's drain that `count` is counted from
 	__u32 count, pad;
 };
 
-struct worker {
-	__u32 drain; // rises when the worker has found its socket empty
+struct queue {
+	__u32 drain; // rises when the process has found the socket empty
 	__u32 pad[15];
-	__u64 held; // datagrams to ports that are held
 	__u64 over; // datagrams over the budget of their port
-	__u64 pad2[6];
+	__u64 pad2[7];
 };
 
 // The loader sets the sizes.
 MAP(places, BPF_MAP_TYPE_HASH, struct ip, __u32, 1, BPF_F_RDONLY_PROG);
 MAP(ports, BPF_MAP_TYPE_ARRAY, __u32, struct port, 1, BPF_F_MMAPABLE);
-MAP(workers, BPF_MAP_TYPE_ARRAY, __u32, struct worker, 1, BPF_F_MMAPABLE);
-// Two of each worker: for IPv4 and for IPv6.
-MAP(sockets, BPF_MAP_TYPE_SOCKMAP, __u32, __u32, 2, 0);
+// The first one is not used.
+MAP(queues, BPF_MAP_TYPE_ARRAY, __u32, struct queue, 1, BPF_F_MMAPABLE);
+MAP(sockets, BPF_MAP_TYPE_SOCKMAP, __u32, __u32, 1, 0);
 
 SEC("sk_lookup")
 int steer(struct bpf_sk_lookup *ctx)
@@ -76,31 +75,29 @@ int steer(struct bpf_sk_lookup *ctx)
 	if (!port)
 		return SK_PASS;
 	__u32 owner = port->owner;
-	if (!owner)
+	if (!owner || owner & OWNER_PASSED)
 		return SK_PASS;
 
-	__u32 number = owner & OWNER_WORKER;
-	struct worker *worker = bpf_map_lookup_elem(&workers, &number);
-	if (!worker)
+	if (owner & OWNER_HELD)
 		return SK_DROP;
-	if (owner & OWNER_HELD) {
-		__sync_fetch_and_add(&worker->held, 1);
+	__u32 number = owner & OWNER_SOCKET;
+	struct queue *queue = bpf_map_lookup_elem(&queues, &number);
+	if (!queue)
 		return SK_DROP;
-	}
 	// Two CPUs may count one datagram instead of two here: the budget is no exact number.
-	__u32 drain = worker->drain;
+	__u32 drain = queue->drain;
 	if (port->drain != drain) {
 		port->drain = drain;
 		port->count = 0;
 	}
 	if (port->count >= BUDGET) {
-		__sync_fetch_and_add(&worker->over, 1);
+		__sync_fetch_and_add(&queue->over, 1);
 		return SK_DROP;
 	}
 	port->count++;
 
-	__u32 slot = (number - 1) * 2 + (ctx->family == AF_INET6);
-	struct bpf_sock *socket = bpf_map_lookup_elem(&sockets, &slot);
+	number--;
+	struct bpf_sock *socket = bpf_map_lookup_elem(&sockets, &number);
 	if (!socket)
 		return SK_DROP;
 	// The socket alone, without the others of its port.

@@ -78,5 +78,5 @@ pub use layout::{Meter, Tally};
 pub use loader::{Interface, Mode, OBJECT, Paths, Run};
 pub use reason::{Reason, ReasonCounts};
 pub use spec::{Direction, Key, PathKey, PathSpec};
-pub use steer::{RelayPort, SteerDrops, Steering};
+pub use steer::{SteeredPort, Steering};
 pub use writer::{NextHop, Writer};

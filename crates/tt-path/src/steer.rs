@@ -1,13 +1,14 @@
-//! Gives the datagrams to relayed addresses to one socket of each worker.
+//! Gives the datagrams to many relayed addresses to few sockets.
 //!
 //! With a socket for each relay, an allocation costs a socket, a bind and a descriptor, and receiving costs a system call
-//! for each of them. Here an `sk_lookup` program looks up who relays for a port, in a table that this process writes.
+//! for each of them. Here an `sk_lookup` program looks up which socket gets what arrives at a port, in a table that this
+//! process writes.
 
 use std::fs::File;
 use std::mem::offset_of;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use aya::maps::{HashMap, Map, MapError, SockMap};
 use aya::programs::{ProgramError, SkLookup};
@@ -25,8 +26,9 @@ pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/steer.bpf.
 
 const PROGRAM: &str = "steer";
 const PORTS: usize = 1 << 16;
-/// The lower half of [`Port::owner`] is the number of the worker plus one.
+/// The lower half of [`Port::owner`] is the number of the socket plus one.
 const HELD: u32 = 1 << 16;
+const PASSED: u32 = 1 << 17;
 const NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 /// A port of one address.
@@ -38,14 +40,13 @@ pub(crate) struct Port {
     pad: u32,
 }
 
-/// A worker; the first one is that of ports that no worker has.
+/// The receive queue of a socket; the first one is not used.
 #[repr(C)]
-pub(crate) struct Worker {
+pub(crate) struct Queue {
     drain: u32,
     pad: [u32; 15],
-    held: u64,
     over: u64,
-    pad2: [u64; 6],
+    pad2: [u64; 7],
 }
 
 /// The structs of the program.
@@ -61,126 +62,112 @@ pub(crate) const LAYOUTS: [Layout; 2] = [
         ],
     },
     Layout {
-        name: "worker",
-        size: size_of::<Worker>(),
+        name: "queue",
+        size: size_of::<Queue>(),
         fields: &[
-            ("drain", offset_of!(Worker, drain)),
-            ("pad", offset_of!(Worker, pad)),
-            ("held", offset_of!(Worker, held)),
-            ("over", offset_of!(Worker, over)),
-            ("pad2", offset_of!(Worker, pad2)),
+            ("drain", offset_of!(Queue, drain)),
+            ("pad", offset_of!(Queue, pad)),
+            ("over", offset_of!(Queue, over)),
+            ("pad2", offset_of!(Queue, pad2)),
         ],
     },
 ];
 
 const PORT_WORDS: usize = size_of::<Port>() / size_of::<u32>();
-const WORKER_BYTES: usize = size_of::<Worker>();
+const QUEUE_BYTES: usize = size_of::<Queue>();
 
 /// A port of a relay address: the place of the address in the list that [`Steering::load`] got, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RelayPort {
+pub struct SteeredPort {
     /// Place of the address.
     pub place: usize,
     /// Port.
     pub port: u16,
 }
 
-/// Datagrams that the program has dropped since they were counted last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SteerDrops {
-    /// To ports that were held.
-    pub held: u64,
-    /// Over the budget of a port: it had 512 datagrams in the worker's receive buffer.
-    pub over: u64,
-}
-
 /// The attached program and its tables. Dropping it detaches the program: nothing is pinned.
 ///
-/// A port is free, held, or steered to a worker. Datagrams to a free port go on as without the program, to a socket that
-/// is bound to it or to none; those to a held port are dropped.
+/// A port is free, held, or steered to a socket. Datagrams to a free port go on as without the program, to a socket that
+/// is bound to it or to none; those to a held port, which is only taken yet, are dropped.
 pub struct Steering {
     _program: Ebpf,
     ports: Mapping,
-    workers: Mapping,
+    queues: Mapping,
     places: usize,
 }
 
 impl Steering {
     /// Loads the program for relays with addresses `places`, all ports free, and attaches it to the network namespace of
-    /// this thread. `sockets` has those of each worker for IPv4 and IPv6: bound UDP sockets, whatever they are bound to.
+    /// this thread. `sockets` are bound UDP sockets, whatever they are bound to.
     ///
     /// # Errors
     /// The object is not of this build, or the kernel denies or rejects a map, the program or the attachment.
-    pub fn load(places: &[IpAddr], sockets: &[[Option<BorrowedFd<'_>>; 2]]) -> Result<Self, SteerError> {
+    pub fn load(places: &[IpAddr], sockets: &[BorrowedFd<'_>]) -> Result<Self, SteerError> {
         btf::check_structs(OBJECT, &LAYOUTS).map_err(|error| SteerError::Layout(error.to_string()))?;
         let entries = |count: usize| u32::try_from(count.max(1)).unwrap_or(u32::MAX);
         let mut loader = EbpfLoader::new();
         loader.btf(None).map_max_entries("places", entries(places.len()));
         loader.map_max_entries("ports", entries(places.len() * PORTS));
-        loader.map_max_entries("workers", entries(sockets.len() + 1));
-        loader.map_max_entries("sockets", entries(sockets.len() * 2));
+        loader.map_max_entries("queues", entries(sockets.len() + 1));
+        loader.map_max_entries("sockets", entries(sockets.len()));
         let mut program = loader.load(OBJECT).map_err(|error| load_error("maps", &error))?;
         steer_of(&mut program)?.load().map_err(|error| program_error(&error))?;
         // The program holds its maps from here on.
         let ports = mapping(&mut program, "ports", places.len().max(1) * PORTS * size_of::<Port>())?;
-        let workers = mapping(&mut program, "workers", (sockets.len() + 1) * WORKER_BYTES)?;
+        let queues = mapping(&mut program, "queues", (sockets.len() + 1) * QUEUE_BYTES)?;
         fill(&mut program, places, sockets).map_err(|error| SteerError::load("maps", os_error(&error), &error))?;
         let namespace =
             File::open(NAMESPACE).map_err(|error| SteerError::load("link", error.raw_os_error(), &error))?;
         steer_of(&mut program)?
             .attach(namespace)
             .map_err(|error| SteerError::load("link", os_error(&error), &error))?;
-        Ok(Self { _program: program, ports, workers, places: places.len() })
+        Ok(Self { _program: program, ports, queues, places: places.len() })
     }
 
     /// Takes a free port, which is held from then on. Returns `false` if it is not free.
     #[must_use]
-    pub fn take(&self, port: RelayPort) -> bool {
+    pub fn take(&self, port: SteeredPort) -> bool {
         self.owner(port).compare_exchange(0, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    /// Has datagrams to a port that was taken go on as without the program. It stays taken.
+    pub fn pass(&self, port: SteeredPort) {
+        self.owner(port).store(PASSED, Ordering::Release);
+    }
+
     /// Frees a port that was taken.
-    pub fn give(&self, port: RelayPort) {
+    pub fn give(&self, port: SteeredPort) {
         self.owner(port).store(0, Ordering::Release);
     }
 
-    /// Steers a port that was taken to a worker.
-    pub fn steer(&self, port: RelayPort, worker: u16) {
-        self.owner(port).store(u32::from(worker) + 1, Ordering::Release);
+    /// Steers a port that was taken to a socket.
+    pub fn steer(&self, port: SteeredPort, socket: u16) {
+        self.owner(port).store(u32::from(socket) + 1, Ordering::Release);
     }
 
-    /// Holds a port that is steered to `worker`. One of another worker stays as it is.
-    pub fn hold(&self, port: RelayPort, worker: u16) {
-        let steered = u32::from(worker) + 1;
-        let _ = self.owner(port).compare_exchange(steered, HELD | steered, Ordering::AcqRel, Ordering::Relaxed);
+    /// Says that a socket was found empty: every port may have its whole budget in the receive buffer again.
+    pub fn note_drained(&self, socket: u16) {
+        let at = queue(Some(socket), offset_of!(Queue, drain));
+        self.queues.words()[at / size_of::<u32>()].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Says that the worker has found its socket empty: every port may have its whole budget in the receive buffer again.
-    pub fn note_drained(&self, worker: u16) {
-        let at = self.worker(Some(worker), offset_of!(Worker, drain));
-        self.workers.words()[at / size_of::<u32>()].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns what was dropped at the ports of `worker`, or at those that no worker has, and begins from 0.
+    /// Returns the datagrams that were dropped since the last call because a port had 512 in the receive buffer of
+    /// `socket`. A device that merges datagrams (GRO) has the program run twice for one: it may count twice.
     #[must_use]
-    pub fn take_drops(&self, worker: Option<u16>) -> SteerDrops {
-        let take = |field| self.counter(worker, field).swap(0, Ordering::Relaxed);
-        SteerDrops { held: take(offset_of!(Worker, held)), over: take(offset_of!(Worker, over)) }
+    pub fn take_over(&self, socket: u16) -> u64 {
+        let at = queue(Some(socket), offset_of!(Queue, over));
+        self.queues.double_words()[at / size_of::<u64>()].swap(0, Ordering::Relaxed)
     }
 
-    fn owner(&self, RelayPort { place, port }: RelayPort) -> &AtomicU32 {
+    fn owner(&self, SteeredPort { place, port }: SteeredPort) -> &AtomicU32 {
         assert!(place < self.places, "the address has a place");
         &self.ports.words()[(place * PORTS + usize::from(port)) * PORT_WORDS]
     }
+}
 
-    fn counter(&self, worker: Option<u16>, field: usize) -> &AtomicU64 {
-        &self.workers.double_words()[self.worker(worker, field) / size_of::<u64>()]
-    }
-
-    /// The place of a worker's field in bytes.
-    fn worker(&self, worker: Option<u16>, field: usize) -> usize {
-        worker.map_or(0, |worker| usize::from(worker) + 1) * WORKER_BYTES + field
-    }
+/// The place of a field of a socket's queue, in bytes.
+fn queue(socket: Option<u16>, field: usize) -> usize {
+    socket.map_or(0, |socket| usize::from(socket) + 1) * QUEUE_BYTES + field
 }
 
 impl std::fmt::Debug for Steering {
@@ -195,7 +182,7 @@ fn steer_of(program: &mut Ebpf) -> Result<&mut SkLookup, SteerError> {
 }
 
 /// Fills the tables that only this process needs to change, and only now.
-fn fill(program: &mut Ebpf, places: &[IpAddr], sockets: &[[Option<BorrowedFd<'_>>; 2]]) -> Result<(), MapError> {
+fn fill(program: &mut Ebpf, places: &[IpAddr], sockets: &[BorrowedFd<'_>]) -> Result<(), MapError> {
     let absent = |name: &str| MapError::InvalidName { name: name.to_owned() };
     let map = program.take_map("places").ok_or_else(|| absent("places"))?;
     let mut by_ip = HashMap::<_, [u8; 16], u32>::try_from(map)?;
@@ -203,11 +190,9 @@ fn fill(program: &mut Ebpf, places: &[IpAddr], sockets: &[[Option<BorrowedFd<'_>
         by_ip.insert(key(*ip), place, 0)?;
     }
     let map = program.take_map("sockets").ok_or_else(|| absent("sockets"))?;
-    let mut by_worker = SockMap::try_from(map)?;
-    for (slot, socket) in (0..).zip(sockets.iter().flatten()) {
-        if let Some(socket) = socket {
-            by_worker.set(slot, &socket.as_raw_fd(), 0)?;
-        }
+    let mut by_number = SockMap::try_from(map)?;
+    for (number, socket) in (0..).zip(sockets) {
+        by_number.set(number, &socket.as_raw_fd(), 0)?;
     }
     Ok(())
 }
@@ -263,18 +248,16 @@ mod tests {
         btf::check_structs(OBJECT, &LAYOUTS).unwrap();
     }
 
-    /// A worker's socket and the program for one address.
-    fn steering(ip: &str) -> Option<(Steering, UdpSocket)> {
+    /// A socket and the program for one address.
+    fn steering(ip: &str) -> Result<(Steering, UdpSocket), String> {
         let ip: IpAddr = ip.parse().unwrap();
         let loopback = if ip.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
         let socket = UdpSocket::bind(loopback).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        let pair = [ip.is_ipv4(), ip.is_ipv6()].map(|is_it| is_it.then(|| socket.as_fd()));
-        let loaded = match Steering::load(&[ip], &[pair]) {
+        match Steering::load(&[ip], &[socket.as_fd()]) {
             Err(error) if error.os_error() == Some(1) => Err(error.to_string()),
-            loaded => Ok(loaded.unwrap_or_else(|error| panic!("{error}"))),
-        };
-        require(Requirement::Privilege, loaded).map(|steering| (steering, socket))
+            loaded => Ok((loaded.unwrap_or_else(|error| panic!("{error}")), socket)),
+        }
     }
 
     fn sender(ip: &str) -> UdpSocket {
@@ -284,54 +267,55 @@ mod tests {
     #[test]
     fn a_port_is_free_held_or_steered() {
         for (ip, port) in [("127.0.0.77", PORT), ("::1", PORT + 1)] {
-            let Some((steering, socket)) = steering(ip) else { return };
-            let (place, sender) = (RelayPort { place: 0, port }, sender(ip));
+            let Some((steering, socket)) = require(Requirement::Privilege, steering(ip)) else { return };
+            let (place, sender) = (SteeredPort { place: 0, port }, sender(ip));
             let to = (ip.parse::<IpAddr>().unwrap(), port);
             // Free: another process's socket gets it.
             let other = UdpSocket::bind(to).unwrap();
             other.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             sender.send_to(b"free", to).unwrap();
             assert_eq!(other.recv(&mut [0; 9]).unwrap(), 4, "{ip}");
+            assert!(steering.take(place));
+            steering.pass(place);
+            sender.send_to(b"pass", to).unwrap();
+            assert_eq!(other.recv(&mut [0; 9]).unwrap(), 4, "{ip}");
             drop(other);
+            steering.give(place);
 
             assert!(steering.take(place) && !steering.take(place));
             sender.send_to(b"held", to).unwrap();
-            assert_eq!(steering.take_drops(None), SteerDrops { held: 1, over: 0 });
             steering.steer(place, 0);
             sender.send_to(b"steer", to).unwrap();
-            assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 5);
-            steering.hold(place, 1);
-            sender.send_to(b"still", to).unwrap();
-            assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 5, "another worker's order");
-            steering.hold(place, 0);
-            sender.send_to(b"held", to).unwrap();
-            assert_eq!(steering.take_drops(Some(0)), SteerDrops { held: 1, over: 0 });
+            // What was sent while it was held did not come.
+            assert_eq!(socket.recv(&mut [0; 9]).unwrap(), 5, "{ip}");
             steering.give(place);
             assert!(steering.take(place));
         }
     }
 
-    /// One port cannot fill the buffer of all: it gets its budget, and again once the worker has drained its socket.
+    /// One port cannot fill the buffer of all: it gets its budget, and again once the socket is drained.
     #[test]
     fn a_port_has_a_budget_until_the_socket_is_drained() {
         let ip = "127.0.0.78";
-        let Some((steering, socket)) = steering(ip) else { return };
+        let Some((steering, socket)) = require(Requirement::Privilege, steering(ip)) else { return };
         nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &(8 << 20)).unwrap();
-        let ports = [PORT, PORT + 1].map(|port| RelayPort { place: 0, port });
+        let ports = [PORT, PORT + 1].map(|port| SteeredPort { place: 0, port });
         for port in ports {
             assert!(steering.take(port));
             steering.steer(port, 0);
         }
         let sender = sender(ip);
-        let send = |port: RelayPort| sender.send_to(b"x", (ip.parse::<IpAddr>().unwrap(), port.port)).unwrap();
-        (0..BUDGET + 9).for_each(|_| drop(send(ports[0])));
+        let send = |port: SteeredPort| {
+            sender.send_to(b"x", (ip.parse::<IpAddr>().unwrap(), port.port)).unwrap();
+        };
+        (0..BUDGET + 9).for_each(|_| send(ports[0]));
         send(ports[1]);
-        assert_eq!(steering.take_drops(Some(0)), SteerDrops { held: 0, over: 9 });
+        assert_eq!(steering.take_over(0), 9);
         (0..=BUDGET).for_each(|_| assert_eq!(socket.recv(&mut [0; 2]).unwrap(), 1));
         send(ports[0]);
-        assert_eq!(steering.take_drops(Some(0)).over, 1, "it has not said that its socket is empty");
+        assert_eq!(steering.take_over(0), 1, "it has not said that its socket is empty");
         steering.note_drained(0);
         send(ports[0]);
-        assert_eq!((socket.recv(&mut [0; 2]).unwrap(), steering.take_drops(Some(0)).over), (1, 0));
+        assert_eq!((socket.recv(&mut [0; 2]).unwrap(), steering.take_over(0)), (1, 0));
     }
 }

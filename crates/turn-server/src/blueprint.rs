@@ -31,7 +31,7 @@ use crate::hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 use crate::kernel_path::KernelPath;
 use crate::listeners::{ListenerChange, Listening};
 use crate::messages::WorkerMessages;
-use crate::relay_pool::{RelayPlan, RelayPool};
+use crate::relay_pool::{RelayPlan, RelayPool, SharedPorts, WorkerSockets};
 use crate::relays::Relays;
 use crate::section::{MemorySize, StreamLimits};
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
@@ -97,8 +97,12 @@ impl Blueprint {
         let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
         let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
         let allocations_most = allocations_most(config);
-        let sockets_most = sockets_most(config, descriptors.saturating_sub(kept));
-        reserve_descriptors(kept + u64::from(sockets_most)).context("turn: cannot reserve descriptors")?;
+        let shared_ports = SharedPorts::start(config);
+        // Relays that share a socket have no descriptors.
+        let relay_descriptors = if shared_ports.is_some() { u64::MAX } else { descriptors.saturating_sub(kept) };
+        let sockets_most = sockets_most(config, relay_descriptors);
+        let reserved = if shared_ports.is_some() { kept } else { kept + u64::from(sockets_most) };
+        reserve_descriptors(reserved).context("turn: cannot reserve descriptors")?;
         let plan = RelayPlan::new(&config.relay_ips, config.relay_ports, sockets_max(config, sockets_most));
         // The tables have room for the addresses, ports and allocations of any reload.
         let room = pools(allocations_most, sockets_most);
@@ -114,7 +118,7 @@ impl Blueprint {
             realm_names: RealmNames::new(config),
             host: Mutex::new(host::read()?),
             shared,
-            relay_pool: Arc::new(RelayPool::new(plan, sockets_most)),
+            relay_pool: Arc::new(RelayPool::new(plan, sockets_most, shared_ports)),
             room,
             allocations_most,
             descriptors,
@@ -152,7 +156,11 @@ impl Blueprint {
         }
         let mut server = self.engine(id)?;
         self.bind_relays()?;
-        let relays = self.relays(&mut server)?;
+        let shared = self.relay_pool.shared().and_then(|ports| ports.sockets(id.0));
+        if let Some(sockets) = &shared {
+            sockets.watch(&poller).context("turn: cannot poll the sockets of relays")?;
+        }
+        let relays = self.relays(&mut server, shared)?;
         Ok(Parts {
             server,
             listeners,
@@ -242,8 +250,8 @@ impl Blueprint {
     ///
     /// # Errors
     /// Too many addresses.
-    fn relays(&self, server: &mut Server) -> anyhow::Result<Relays> {
-        let relays = Relays::new(Arc::clone(&self.relay_pool));
+    fn relays(&self, server: &mut Server, shared: Option<WorkerSockets>) -> anyhow::Result<Relays> {
+        let relays = Relays::new(Arc::clone(&self.relay_pool), server.worker().0, shared);
         relays.announce(server).context("turn")?;
         Ok(relays)
     }

@@ -25,7 +25,7 @@ use tt_turn::shared::Quotas;
 use crate::credentials::{AuthSecret, ExternalUsers, MASK, NonceKeys, Users};
 use crate::section::{
     AllocationCaps, Balancers, DscpSet, KernelMode, KeySources, MemoryBound, MemorySize, PeerRange, PortRange,
-    QuotasSection, RealmSection, RecordOutput, StreamLimits, TurnSection,
+    QuotasSection, RealmSection, RecordOutput, RelaySockets, StreamLimits, TurnSection,
 };
 use crate::streams::CertificateFiles;
 
@@ -144,6 +144,8 @@ pub struct TurnConfig {
     pub dscp_allow: DscpSet,
     /// How the packets of bound channels travel.
     pub data_path: KernelMode,
+    /// Whether relays share sockets.
+    pub relay_sockets: RelaySockets,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.
     pub busy_poll_us: u32,
     /// Maximum number of live allocations, over all workers.
@@ -206,6 +208,7 @@ impl TurnConfig {
             icmp_indications: IcmpIndications::Auto,
             dscp_allow: DscpSet::default(),
             data_path: KernelMode::default(),
+            relay_sockets: RelaySockets::default(),
             busy_poll_us: 0,
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
@@ -273,17 +276,13 @@ impl TurnConfig {
         config.lifetime_s = section.lifetime_s.unwrap_or(LIFETIME_S);
         config.lifetime_max_s = section.lifetime_max_s.unwrap_or(LIFETIME_MAX_S.max(config.lifetime_s));
         config.nonce_lifetime_s = section.nonce_lifetime_s.unwrap_or(NONCE_LIFETIME_S);
-        if section.hairpin == Some(false) {
-            config.hairpin = Hairpin::Denied;
-        }
-        if let Some(indications) = section.icmp_indications {
-            config.icmp_indications = indications.into();
-        }
+        config.hairpin = if section.hairpin == Some(false) { Hairpin::Denied } else { Hairpin::Allowed };
+        config.icmp_indications = section.icmp_indications.map_or(config.icmp_indications, Into::into);
         config.dscp_allow = section.dscp_allow.unwrap_or_default();
         config.data_path = section.data_path.unwrap_or_default();
+        config.relay_sockets = section.relay_sockets.unwrap_or_default();
         config.busy_poll_us = section.busy_poll_us.unwrap_or(0);
-        config.memory_max = section.memory_max;
-        config.cdr.clone_from(&section.cdr);
+        (config.memory_max, config.cdr) = (section.memory_max, section.cdr.clone());
         if let Some(seconds) = section.drain_timeout_s {
             config.drain_timeout = Duration::from_secs(seconds.into());
         }
@@ -422,6 +421,7 @@ impl TurnConfig {
             icmp_indications: Some(self.icmp_indications.into()),
             dscp_allow: Some(self.dscp_allow),
             data_path: Some(self.data_path),
+            relay_sockets: Some(self.relay_sockets),
             relay_low_ports: section.relay_low_ports,
             busy_poll_us: Some(self.busy_poll_us),
             memory_max: self.memory_max,

@@ -170,7 +170,7 @@ pub(crate) fn start(realms: RealmNames) -> anyhow::Result<(EventLog, JoinHandle<
     let limits = Arc::new(Limits::new());
     let event_log = EventLog { to, limits: Arc::clone(&limits) };
     let run = move || {
-        privileges::drop_both();
+        privileges::drop_all();
         write_all(&from, &limits, &realms);
     };
     let thread = thread::Builder::new().name("turn-log".into()).spawn(run);

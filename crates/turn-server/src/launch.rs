@@ -14,6 +14,7 @@ use crate::listeners::{self, Bound, Listening};
 use crate::memory;
 use crate::messages;
 use crate::passed::PassedSockets;
+use crate::privileges;
 use crate::records::{self, Records};
 use crate::running::{Running, StatusReader};
 use crate::streams::{HandshakePool, HandshakeThread};
@@ -75,6 +76,8 @@ pub fn start_with(
     if let Some(path) = kernel_path {
         threads.push(path.run(&blueprint.stop)?);
         path.drop_privileges();
+    } else if blueprint.relay_pool.shared().is_some() {
+        privileges::drop_all();
     }
     worker_set.start(prepared)?;
     worker_set.set_serving(config.workers);

@@ -77,8 +77,8 @@ pub use passed::PassedSockets;
 pub use running::{CredentialSink, Reloader, Running};
 pub use section::{
     AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KernelMode, KeySources, MemoryBound,
-    MemorySize, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, StreamLimits,
-    StreamsSection, TlsCipher, TlsVersion, TurnSection, is_reloaded,
+    MemorySize, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, RelaySockets,
+    StreamLimits, StreamsSection, TlsCipher, TlsVersion, TurnSection, is_reloaded,
 };
 pub use streams::CertificateFiles;
 

@@ -49,7 +49,7 @@ pub(crate) fn watch(
     let bound = reader.clone();
     let (shared, stop, written) = (Arc::clone(shared), Arc::clone(stop), Arc::clone(&reader.resident_bytes));
     let run = move || {
-        privileges::drop_both();
+        privileges::drop_all();
         while !stop.load(Ordering::Relaxed) {
             let max = bound.max_bytes();
             let resident = if max.is_some() { resident_bytes() } else { 0 };

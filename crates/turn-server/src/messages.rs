@@ -92,7 +92,7 @@ pub(crate) fn start(output: Option<Box<dyn MessageOutput>>, realms: RealmNames) 
     let mut publisher = Publisher { output, counts: Arc::clone(&counts), link: Link::Up };
     let texts = Texts { realms };
     let run = move || {
-        privileges::drop_both();
+        privileges::drop_all();
         publisher.run(&from, &texts);
     };
     let thread = thread::Builder::new().name("turn-messages".into()).spawn(run);

@@ -1,5 +1,6 @@
 //! Keys under which the poller reports sockets.
 
+use tt_model::IpFamily;
 use tt_turn::relay::RelayId;
 
 /// Returns the poll key of a relay socket. Listeners have smaller keys.
@@ -13,6 +14,37 @@ pub(crate) const fn relay_of(key: u64) -> Option<RelayId> {
 }
 
 const RELAY_KEYS: u64 = 1 << 32;
+
+/// A poll key of a socket that all relays of a worker share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedKey {
+    /// Datagrams to relays of this family.
+    Datagrams(IpFamily),
+    /// ICMP errors about datagrams of this family.
+    Icmp(IpFamily),
+}
+
+const SHARED_KEYS: u64 = 1 << 33;
+const SHARED_ICMP: u64 = 1 << 1;
+
+/// Returns the poll key of the socket for datagrams to all relays of a family.
+pub(crate) const fn shared_key(family: IpFamily) -> u64 {
+    SHARED_KEYS | family as u64
+}
+
+/// Returns the poll key of the socket for ICMP errors about datagrams of a family.
+pub(crate) const fn icmp_key(family: IpFamily) -> u64 {
+    SHARED_KEYS | SHARED_ICMP | family as u64
+}
+
+/// Returns what a poll key of a shared socket is for, or `None` for another socket.
+pub(crate) fn shared_of(key: u64) -> Option<SharedKey> {
+    if stream_of(key).is_some() || key & SHARED_KEYS == 0 {
+        return None;
+    }
+    let family = if key & 1 == IpFamily::V4 as u64 { IpFamily::V4 } else { IpFamily::V6 };
+    Some(if key & SHARED_ICMP == 0 { SharedKey::Datagrams(family) } else { SharedKey::Icmp(family) })
+}
 
 /// A poll key of a listener or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::poll_key::{StreamKey, relay_of, stream_of};
+use crate::poll_key::{StreamKey, relay_of, shared_of, stream_of};
 
 /// Initial `recvmmsg` batch of one socket.
 const READ_FIRST: usize = 4;
@@ -27,13 +27,14 @@ impl Ready {
 pub(crate) enum Side {
     /// Clients: UDP listeners, stream listeners and connections.
     Clients,
-    /// Peers: relay sockets. Strangers may spray all of them.
+    /// Peers: relay sockets, or the ones that relays share. Strangers may spray all of them.
     Peers,
 }
 
 impl Side {
     fn of(key: u64) -> Self {
-        if stream_of(key).is_none() && relay_of(key).is_some() { Self::Peers } else { Self::Clients }
+        let is_of_peers = stream_of(key).is_none() && (relay_of(key).is_some() || shared_of(key).is_some());
+        if is_of_peers { Self::Peers } else { Self::Clients }
     }
 }
 
@@ -95,7 +96,7 @@ impl ReadyQueue {
 /// One bit for each key that waits. Keys of one kind are numbered from 0, so that the bits are few.
 #[derive(Debug, Default)]
 struct WaitingKeys {
-    kinds: [Vec<u64>; 4],
+    kinds: [Vec<u64>; 5],
 }
 
 impl WaitingKeys {
@@ -125,6 +126,7 @@ fn place(key: u64) -> (usize, usize, u64) {
         (Some(StreamKey::Listener(number)), _) => (0, number),
         (Some(StreamKey::Connection(slot)), _) => (1, slot),
         (None, Some(relay)) => (2, relay.0),
+        (None, None) if shared_of(key).is_some() => (4, key as u32),
         (None, None) => (3, key as u32),
     };
     (kind, (number / u64::BITS) as usize, 1 << (number % u64::BITS))
@@ -132,10 +134,11 @@ fn place(key: u64) -> (usize, usize, u64) {
 
 #[cfg(test)]
 mod tests {
+    use tt_model::IpFamily;
     use tt_turn::relay::RelayId;
 
     use super::*;
-    use crate::poll_key::{connection_key, listener_key, relay_key};
+    use crate::poll_key::{connection_key, listener_key, relay_key, shared_key};
 
     fn popped(queue: &mut ReadyQueue, side: Side) -> Vec<u64> {
         std::iter::from_fn(|| queue.pop(side)).map(|turn| turn.key).collect()
@@ -156,6 +159,10 @@ mod tests {
         assert_eq!(clients[..3], [0, listener_key(0), connection_key(0)]);
         assert_eq!(peers[..2], [relay_key(RelayId(0)), relay_key(RelayId(1))]);
         assert!(queue.is_empty());
+        IpFamily::ALL.into_iter().for_each(|family| queue.push(Ready::first(shared_key(family))));
+        queue.push(Ready::first(0));
+        assert_eq!(popped(&mut queue, Side::Peers), IpFamily::ALL.map(shared_key));
+        assert_eq!(popped(&mut queue, Side::Clients), [0]);
         queue.push(Ready::first(peers[4]));
         assert_eq!(popped(&mut queue, Side::Peers), [peers[4]], "what was taken may wait again");
     }

@@ -127,7 +127,7 @@ pub(crate) fn start(output: Option<&RecordOutput>, realms: RealmNames) -> anyhow
     let (to, from) = sync_channel::<Entry>(ENTRIES_MAX);
     let (lines, table) = (LineWriter { run, realms }, ended.clone());
     let write = move || {
-        privileges::drop_both();
+        privileges::drop_all();
         let mut batch = String::with_capacity(if writer.is_some() { BATCH_LEN } else { 0 });
         while let Ok(first) = from.recv() {
             batch.clear();

@@ -1,7 +1,10 @@
 //! Relay sockets that no worker uses, and the number of all: one pool for the process.
 
+mod binding;
+mod ephemeral;
 mod plan;
 mod reserved;
+mod shared_ports;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,9 +16,11 @@ use arc_swap::{ArcSwap, Guard};
 use tt_model::{IpFamily, Nanos};
 use tt_net::UdpSocket;
 
-use crate::section::PortRange;
+pub(crate) use binding::Ports;
+use binding::{bind_random, bind_random_pair, port_at, random};
 pub(crate) use plan::RelayPlan;
-use reserved::ReservedSockets;
+use reserved::ReservedPorts;
+pub(crate) use shared_ports::{SharedPorts, WorkerSockets};
 
 /// Delay before sockets are bound again after a failure (no descriptors, no free port).
 const RETRY: Nanos = Nanos::from_secs(1);
@@ -26,28 +31,41 @@ const IDLE_HIGH: usize = 128;
 const REFILL_MAX: usize = 2;
 /// Receive buffer of an idle socket in bytes; the kernel's minimum is larger. What arrives is discarded.
 const IDLE_BUFFER: usize = 1;
-/// Random ports that are tried for one socket before the range is searched from a random port.
-const DRAWS: usize = 16;
-/// Ports of the range that are searched.
-const SEARCHED_MAX: u32 = 1_024;
 
-/// A bound relay socket.
+/// A port for a relay.
 #[derive(Debug)]
-pub(crate) struct BoundSocket {
-    pub(crate) socket: UdpSocket,
+pub(crate) struct RelayPort {
+    /// The address and port.
+    pub(crate) addr: SocketAddr,
     /// Index of its address in the plan.
     pub(crate) ip: usize,
+    /// The socket that is bound to it; `None` if the relays of a worker share one.
+    pub(crate) socket: Option<UdpSocket>,
 }
 
-/// The idle and the reserved relay sockets of all workers. Used when an allocation begins and when its socket has rested, never per
-/// datagram.
+impl RelayPort {
+    fn bound(socket: UdpSocket, ip: usize) -> Self {
+        Self { addr: socket.local_addr(), ip, socket: Some(socket) }
+    }
+
+    /// Returns a second descriptor of its socket.
+    fn try_clone(&self) -> io::Result<Self> {
+        let socket = self.socket.as_ref().map(UdpSocket::try_clone).transpose()?;
+        Ok(Self { addr: self.addr, ip: self.ip, socket })
+    }
+}
+
+/// The idle and the reserved relay sockets of all workers, or the ports that share sockets. Used when an allocation begins
+/// and when its port has rested, never per datagram.
 #[derive(Debug)]
 pub(crate) struct RelayPool {
     plan: ArcSwap<RelayPlan>,
     /// Sockets that one worker has room for.
     sockets_most: u32,
     /// Those that a token reserves.
-    pub(crate) reserved: ReservedSockets,
+    pub(crate) reserved: ReservedPorts,
+    /// The ports, if they have no sockets.
+    shared: Option<Arc<SharedPorts>>,
     sockets: Mutex<Sockets>,
     needs_refill: AtomicBool,
 }
@@ -78,10 +96,15 @@ impl Sockets {
 
 impl RelayPool {
     /// Creates the pool of `plan`; later plans may have up to `sockets_most` sockets.
-    pub(crate) fn new(plan: RelayPlan, sockets_most: u32) -> Self {
-        let sockets = Sockets::new(plan.ips.len());
-        let (plan, reserved) = (ArcSwap::from_pointee(plan), ReservedSockets::default());
-        Self { plan, sockets_most, reserved, sockets: Mutex::new(sockets), needs_refill: AtomicBool::new(false) }
+    pub(crate) fn new(plan: RelayPlan, sockets_most: u32, shared: Option<Arc<SharedPorts>>) -> Self {
+        let sockets = Mutex::new(Sockets::new(plan.ips.len()));
+        let (plan, reserved) = (ArcSwap::from_pointee(plan), ReservedPorts::default());
+        Self { plan, sockets_most, reserved, shared, sockets, needs_refill: AtomicBool::new(false) }
+    }
+
+    /// Returns the ports, if they have no sockets.
+    pub(crate) fn shared(&self) -> Option<&Arc<SharedPorts>> {
+        self.shared.as_ref()
     }
 
     /// Returns the plan in force.
@@ -99,6 +122,9 @@ impl RelayPool {
     /// # Errors
     /// An address on which no socket can be bound, with the cause.
     pub(crate) fn try_plan(&self, next: &RelayPlan) -> Result<(), (IpAddr, io::Error)> {
+        if let Some(shared) = &self.shared {
+            return shared.try_plan(next);
+        }
         let plan = self.plan();
         // Without a free port an address in use is full, and no reason to reject the plan.
         let is_in_use = |place: usize| plan.ports == next.ports && plan.used.get(place) == Some(&true);
@@ -130,7 +156,7 @@ impl RelayPool {
     /// An address on which no socket can be bound, with the cause.
     pub(crate) fn fill(&self) -> Result<(), (SocketAddr, io::Error)> {
         let plan = self.plan();
-        for (ip, addresses) in plan.in_use() {
+        for (ip, addresses) in plan.in_use().filter(|_| self.shared.is_none()) {
             match self.bind_up_to(Nanos(0), &plan, ip, usize::MAX) {
                 Err(error) if self.sockets().idle[ip].is_empty() => {
                     return Err((SocketAddr::new(addresses.bound, plan.ports.low), error));
@@ -164,7 +190,7 @@ impl RelayPool {
 
     /// Returns when sockets are to be bound, or `None` if enough are idle.
     pub(crate) fn refill_at(&self) -> Option<Nanos> {
-        if !self.needs_refill.load(Ordering::Relaxed) {
+        if self.shared.is_some() || !self.needs_refill.load(Ordering::Relaxed) {
             return None;
         }
         let (plan, sockets) = (self.plan(), self.sockets());
@@ -178,25 +204,31 @@ impl RelayPool {
     ///
     /// # Errors
     /// The error of a system call.
-    pub(crate) fn take(&self, now: Nanos, family: IpFamily, ports: Ports) -> io::Result<Option<BoundSocket>> {
+    pub(crate) fn take(&self, now: Nanos, family: IpFamily, ports: Ports) -> io::Result<Option<RelayPort>> {
         let (plan, start) = (self.plan(), random()?);
+        if let Some(shared) = &self.shared {
+            return shared.take(&plan, plan.ips_of(family, start), ports);
+        }
         for ip in plan.ips_of(family, start) {
             if let Some(socket) = self.take_idle(&plan, ip, start, ports) {
-                return Ok(Some(BoundSocket { socket, ip }));
+                return Ok(Some(RelayPort::bound(socket, ip)));
             }
         }
         let bind = |ip: usize| bind_random(plan.ips[ip].bound, plan.ports, ports);
         let opened = self.open_any(now, &plan, plan.ips_of(family, start), 1, bind)?;
-        Ok(opened.map(|(ip, socket)| BoundSocket { socket, ip }))
+        Ok(opened.map(|(ip, socket)| RelayPort::bound(socket, ip)))
     }
 
     /// Takes a random even port of `family` and the next port; binds both if there are no two idle ones.
     ///
     /// # Errors
     /// The error of a system call.
-    pub(crate) fn take_pair(&self, now: Nanos, family: IpFamily) -> io::Result<Option<[BoundSocket; 2]>> {
+    pub(crate) fn take_pair(&self, now: Nanos, family: IpFamily) -> io::Result<Option<[RelayPort; 2]>> {
         let (plan, start) = (self.plan(), random()?);
-        let pair = |ip, sockets: [UdpSocket; 2]| sockets.map(|socket| BoundSocket { socket, ip });
+        if let Some(shared) = &self.shared {
+            return shared.take_pair(&plan, plan.ips_of(family, start));
+        }
+        let pair = |ip, sockets: [UdpSocket; 2]| sockets.map(|socket| RelayPort::bound(socket, ip));
         for ip in plan.ips_of(family, start) {
             if let Some(sockets) = self.take_idle_pair(&plan, ip, start) {
                 return Ok(Some(pair(ip, sockets)));
@@ -207,10 +239,15 @@ impl RelayPool {
         Ok(opened.map(|(ip, sockets)| pair(ip, sockets)))
     }
 
-    /// Returns a socket that has rested, or that no allocation needed. Closes it if enough are idle, or if it is not of the
-    /// plan any more.
-    pub(crate) fn give(&self, bound: BoundSocket) {
-        let BoundSocket { socket, ip } = bound;
+    /// Returns a port that has rested, or that no allocation needed. Closes its socket if enough are idle, or if it is not of
+    /// the plan any more.
+    pub(crate) fn give(&self, RelayPort { addr, ip, socket }: RelayPort) {
+        let Some(socket) = socket else {
+            if let Some(shared) = &self.shared {
+                shared.give(ip, addr.port());
+            }
+            return;
+        };
         let mut sockets = self.sockets();
         let is_planned = self.plan().has(ip, socket.local_addr().port());
         if sockets.idle[ip].len() >= IDLE_HIGH || !is_planned {
@@ -327,7 +364,7 @@ impl RelayPool {
             let Some(socket) = self.open(now, plan, ip, 1, || bind_random(bound, plan.ports, Ports::Any))? else {
                 return Ok(number);
             };
-            self.give(BoundSocket { socket, ip });
+            self.give(RelayPort::bound(socket, ip));
         }
         Ok(missing)
     }
@@ -337,72 +374,15 @@ impl RelayPool {
     }
 }
 
-/// Ports that a client accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ports {
-    Any,
-    Even,
-}
-
-fn port_at(ports: PortRange, offset: u32) -> u16 {
-    let span = u32::from(ports.high - ports.low) + 1;
-    ports.low + (offset % span) as u16
-}
-
-fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(addr)?;
-    socket.enable_gro()?;
-    socket.enable_icmp_errors()?;
-    Ok(socket)
-}
-
-/// Binds a socket to an unpredictable port of `range`.
-fn bind_random(ip: IpAddr, range: PortRange, ports: Ports) -> io::Result<UdpSocket> {
-    let span = u32::from(range.high - range.low) + 1;
-    let start = random()?;
-    let drawn = (0..DRAWS).map(|_| random());
-    let searched = (0..span.min(SEARCHED_MAX)).map(|step| Ok(start.wrapping_add(step)));
-    for offset in drawn.chain(searched) {
-        let port = port_at(range, offset?);
-        if ports == Ports::Even && !port.is_multiple_of(2) {
-            continue;
-        }
-        match bind(SocketAddr::new(ip, port)) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-            done => return done,
-        }
-    }
-    Err(io::ErrorKind::AddrInUse.into())
-}
-
-/// Binds two sockets, to an unpredictable even port of `ports` and to the next port (RFC 8656 section 7.2).
-fn bind_random_pair(ip: IpAddr, ports: PortRange) -> io::Result<[UdpSocket; 2]> {
-    let first = u32::from(ports.low).next_multiple_of(2);
-    let pairs = (u32::from(ports.high) + 1).saturating_sub(first) / 2;
-    let draws = if pairs == 0 { 0 } else { DRAWS };
-    for _ in 0..draws {
-        let even = (first + 2 * (random()? % pairs)) as u16;
-        let at = |port| bind(SocketAddr::new(ip, port));
-        match at(even).and_then(|low| Ok([low, at(even + 1)?])) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-            done => return done,
-        }
-    }
-    Err(io::ErrorKind::AddrInUse.into())
-}
-
-fn random() -> io::Result<u32> {
-    getrandom::u32().map_err(io::Error::other)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::RelayIp;
+    use crate::section::PortRange;
 
     fn pool(sockets_max: u32) -> RelayPool {
         let ip: IpAddr = "127.0.0.1".parse().unwrap();
-        let pool = RelayPool::new(plan(ip, PortRange { low: 30_000, high: 60_000 }, sockets_max), sockets_max);
+        let pool = RelayPool::new(plan(ip, PortRange { low: 30_000, high: 60_000 }, sockets_max), sockets_max, None);
         pool.fill().unwrap();
         pool
     }
@@ -411,7 +391,7 @@ mod tests {
         RelayPlan::new(&[RelayIp { bound: ip, external: ip }], ports, sockets_max)
     }
 
-    fn take(pool: &RelayPool) -> BoundSocket {
+    fn take(pool: &RelayPool) -> RelayPort {
         pool.take(Nanos(0), IpFamily::V4, Ports::Any).unwrap().unwrap()
     }
 
@@ -451,7 +431,7 @@ mod tests {
         let ip: IpAddr = "127.0.0.1".parse().unwrap();
         let used = UdpSocket::bind(SocketAddr::new(ip, 0)).unwrap();
         let port = used.local_addr().port();
-        let pool = RelayPool::new(plan(ip, PortRange { low: port, high: port }, 1), 1);
+        let pool = RelayPool::new(plan(ip, PortRange { low: port, high: port }, 1), 1, None);
         pool.needs_refill.store(true, Ordering::Relaxed);
         assert_eq!(pool.refill(Nanos(5)).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         assert_eq!(pool.refill_at(), Some(Nanos(5).saturating_add(RETRY)));
@@ -468,7 +448,7 @@ mod tests {
         let used = UdpSocket::bind(SocketAddr::new(one, 0)).unwrap();
         let port = used.local_addr().port();
         let first = plan(one, PortRange { low: port, high: port }, 2);
-        let pool = RelayPool::new(first.clone(), 2);
+        let pool = RelayPool::new(first.clone(), 2, None);
         let ips = [one, two].map(|ip| RelayIp { bound: ip, external: ip });
         let next = first.succeeded_by(&ips, first.ports, 2);
         pool.try_plan(&next).expect("an address without a free port remains");
@@ -478,7 +458,7 @@ mod tests {
         assert_eq!(pool.refill_at(), Some(Nanos(5).saturating_add(RETRY)), "not at once");
         assert_eq!(pool.take(Nanos(6), IpFamily::V4, Ports::Any).unwrap().unwrap().ip, 1);
         // An address that is gone gets its socket back no more.
-        let bound = BoundSocket { socket: UdpSocket::bind(SocketAddr::new(two, 0)).unwrap(), ip: 1 };
+        let bound = RelayPort::bound(UdpSocket::bind(SocketAddr::new(two, 0)).unwrap(), 1);
         let third = pool.plan().succeeded_by(&ips[..1], first.ports, 2);
         assert_eq!((&third.ips[..], &third.used[..]), (&ips[..], &[true, false][..]));
         pool.replace_plan(third);

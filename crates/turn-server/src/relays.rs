@@ -1,4 +1,4 @@
-//! The relay sockets of one worker: those of its allocations, and a quarantine after each.
+//! The relays of one worker: those of its allocations, and a quarantine after each. Each has a socket, or all share one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tt_model::{IpFamily, Nanos};
-use tt_net::{FaultCounts, Inbox, IoFault, Poller, UdpSocket};
+use tt_net::{FaultCounts, IcmpReport, Inbox, IoFault, Poller, RawIcmpInbox, RawOutbox, Received, Sent, UdpSocket};
 use tt_turn::Server;
 use tt_turn::relay::{
     PortNeed, RelayAddress, RelayDemand, RelayError, RelayId, RelayNeed, Reservation, ReservationEnd,
 };
 
-use crate::poll_key::{relay_key, relay_of};
-use crate::relay_pool::{BoundSocket, Ports, RelayPlan, RelayPool};
+use crate::poll_key::{relay_key, relay_of, shared_key};
+use crate::relay_pool::{Ports, RelayPlan, RelayPool, RelayPort, WorkerSockets};
 
 /// Quarantine of a socket between two allocations: late datagrams of the first never reach the second.
 const QUARANTINE: Nanos = Nanos::from_secs(5);
@@ -51,14 +51,7 @@ impl RelayCounts {
     }
 }
 
-#[derive(Debug)]
-struct Relay {
-    socket: UdpSocket,
-    /// Index of its address in the plan.
-    ip: usize,
-}
-
-/// The relay sockets of one worker. The index of a socket is its [`RelayId`].
+/// The relays of one worker. The index of a port is its [`RelayId`].
 ///
 /// Idle sockets are in the pool of the process. The engine gets one when an Allocate needs it: so every worker can use
 /// every port.
@@ -66,13 +59,16 @@ struct Relay {
 pub(crate) struct Relays {
     pool: Arc<RelayPool>,
     /// Grows up to the highest number in use, so that memory that is never used is not touched.
-    slots: Vec<Option<Relay>>,
+    slots: Vec<Option<RelayPort>>,
     vacant: Vec<u32>,
     /// Sockets that the engine got for the current Allocate.
     lent: Vec<RelayId>,
     /// The reserved socket that the engine got for it, and its token. The pool has another descriptor.
     lent_reserved: Option<(RelayId, u64)>,
     quarantined: VecDeque<(Nanos, RelayId)>,
+    worker: u16,
+    /// The sockets that all relays share; `None` if each has its own.
+    shared: Option<WorkerSockets>,
     pub(crate) counts: RelayCounts,
 }
 
@@ -88,7 +84,8 @@ pub(crate) fn announce(plan: &RelayPlan, server: &mut Server) -> Result<(), Rela
 }
 
 impl Relays {
-    pub(crate) fn new(pool: Arc<RelayPool>) -> Self {
+    /// Creates the relays of a worker, which share `shared` if there are such sockets.
+    pub(crate) fn new(pool: Arc<RelayPool>, worker: u16, shared: Option<WorkerSockets>) -> Self {
         let sockets_most = pool.sockets_most();
         Self {
             pool,
@@ -97,13 +94,76 @@ impl Relays {
             lent: Vec::new(),
             lent_reserved: None,
             quarantined: VecDeque::new(),
+            worker,
+            shared,
             counts: RelayCounts::default(),
         }
     }
 
+    /// Returns the sockets that all relays share, for the relays of an engine that follows a panic.
+    pub(crate) fn take_shared(&mut self) -> Option<WorkerSockets> {
+        let mut shared = self.shared.take()?;
+        shared.forget_all();
+        Some(shared)
+    }
+
+    /// Returns the keys of the sockets that all relays share.
+    pub(crate) fn shared_keys(&self) -> impl Iterator<Item = u64> {
+        self.shared.iter().flat_map(|shared| shared.families().map(shared_key))
+    }
+
+    /// Receives datagrams to the relays of a family from the socket that they share.
+    pub(crate) fn receive_shared(
+        &mut self,
+        now: Nanos,
+        family: IpFamily,
+        inbox: &mut Inbox,
+        most: usize,
+    ) -> io::Result<Received> {
+        let Some((shared, ports)) = self.shared.as_ref().zip(self.pool.shared()) else {
+            return Ok(Received { drained: true, ..Received::default() });
+        };
+        let received = shared.receive(now, (ports, family), inbox, most)?;
+        // To ports that have just begun to rest.
+        self.counts.late += received.unclaimed;
+        Ok(received)
+    }
+
+    /// Reads the next ICMP errors about datagrams of relays that share a socket. Returns whether those were all.
+    pub(crate) fn receive_icmp(
+        &self,
+        family: IpFamily,
+        inbox: &mut RawIcmpInbox,
+        report: impl FnMut(RelayId, IcmpReport),
+    ) -> io::Result<bool> {
+        self.shared.as_ref().map_or(Ok(true), |shared| shared.receive_icmp(family, inbox, report))
+    }
+
+    /// Returns the number of the raw socket by which a relay sends, and its address; `None` if it has a socket or is gone.
+    pub(crate) fn exit(&self, relay: RelayId) -> Option<(usize, SocketAddr)> {
+        let port = self.slots.get(relay.0 as usize)?.as_ref().filter(|port| port.socket.is_none())?;
+        Some((port.ip, port.addr))
+    }
+
+    /// Sends what relays that share a socket have for peers.
+    pub(crate) fn flush_shared(&mut self, outbox: &mut RawOutbox, inbox: &Inbox) -> Sent {
+        self.shared.as_mut().map_or_else(Sent::default, |shared| shared.flush(outbox, inbox))
+    }
+
+    /// Returns the datagrams that the kernel has dropped since the last call, because their port had its share of the
+    /// receive buffer.
+    pub(crate) fn take_over(&self) -> u64 {
+        self.shared.as_ref().zip(self.pool.shared()).map_or(0, |(shared, ports)| shared.take_over(ports))
+    }
+
+    /// Returns whether all relays share a socket.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Returns the socket of `id`.
     pub(crate) fn socket(&self, id: RelayId) -> Option<&UdpSocket> {
-        Some(&self.slots.get(id.0 as usize)?.as_ref()?.socket)
+        self.slots.get(id.0 as usize)?.as_ref()?.socket.as_ref()
     }
 
     /// Returns the relay socket of `key`.
@@ -170,8 +230,7 @@ impl Relays {
     fn lend_reserved(&mut self, token: u64, (server, poller): (&mut Server, &Poller)) -> io::Result<()> {
         let Some((bound, reservation)) = self.pool.reserved.lend(token)? else { return Ok(()) };
         let Some(id) = self.vacant.last().copied().map(RelayId) else { return Ok(()) };
-        self.counts.late += bound.socket.discard(DISCARDED_MAX);
-        poller.add(&bound.socket, relay_key(id))?;
+        self.watch(id, &bound, poller)?;
         self.occupy(id, bound);
         self.lent_reserved = Some((id, token));
         if let Err(fault) = server.add_reserved(id, reservation) {
@@ -184,8 +243,12 @@ impl Relays {
     /// is sent: a reserved socket is then where every worker finds it.
     pub(crate) fn settle(&mut self, server: &mut Server, poller: &Poller) {
         while let Some((id, reservation)) = server.poll_reservation() {
-            if let Some(bound) = self.vacate(id, poller) {
-                self.pool.reserved.put(bound, reservation, reservation.expires());
+            if let Some(port) = self.vacate(id, poller) {
+                if let Some((shared, ports)) = self.shared.as_mut().zip(self.pool.shared()) {
+                    // What arrives until it is claimed is late, and counted here.
+                    shared.open(ports, &port, None);
+                }
+                self.pool.reserved.put(port, reservation, reservation.expires());
             }
         }
         if let Some((id, token)) = self.lent_reserved.take() {
@@ -194,20 +257,16 @@ impl Relays {
             } else {
                 // The descriptor of the worker is the only one from now on.
                 self.pool.reserved.take(token);
-                if let Some(socket) = self.socket(id) {
-                    let _ = socket.set_buffers(SOCKET_BUFFER, false);
-                }
+                self.open(id);
             }
         }
         while let Some(id) = self.lent.pop() {
-            let Some(Some(relay)) = self.slots.get(id.0 as usize) else { continue };
             if server.withdraw_relay(id) || !server.has_relay(id) {
                 if let Some(bound) = self.vacate(id, poller) {
                     self.pool.give(bound);
                 }
             } else {
-                // A smaller buffer loses datagrams of a burst earlier, which is counted.
-                let _ = relay.socket.set_buffers(SOCKET_BUFFER, false);
+                self.open(id);
             }
         }
     }
@@ -222,6 +281,7 @@ impl Relays {
             if let Some(Err(error)) = self.socket(id).map(|socket| poller.remove(socket)) {
                 self.counts.record(&error);
             }
+            self.close(id);
             self.quarantined.push_back((now.saturating_add(QUARANTINE), id));
         }
         for _ in 0..RESTED_MAX {
@@ -244,14 +304,14 @@ impl Relays {
     fn end_reservation(
         &mut self,
         now: Nanos,
-        bound: BoundSocket,
+        bound: RelayPort,
         reservation: Reservation,
         (server, poller): (&mut Server, &Poller),
     ) {
         let id = self.vacant.last().copied().map(RelayId);
         match id.map(|id| (id, server.end_reservation(now, id, &reservation))) {
             Some((id, Ok(ReservationEnd::Retired))) => {
-                if let Err(error) = poller.add(&bound.socket, relay_key(id)) {
+                if let Some(Err(error)) = bound.socket.as_ref().map(|socket| poller.add(socket, relay_key(id))) {
                     self.counts.record(&error);
                 }
                 self.occupy(id, bound);
@@ -266,10 +326,10 @@ impl Relays {
 
     /// Discards what a socket received in quarantine, then returns it to the pool.
     fn end_quarantine(&mut self, id: RelayId, server: &mut Server, inbox: &mut Inbox) {
-        let Some(Some(relay)) = self.slots.get(id.0 as usize) else { return };
+        let Some(Some(port)) = self.slots.get(id.0 as usize) else { return };
         inbox.clear();
-        loop {
-            match inbox.receive(&relay.socket, relay_key(id), inbox.room()) {
+        while let Some(socket) = &port.socket {
+            match inbox.receive(socket, relay_key(id), inbox.room()) {
                 Ok(received) => {
                     self.counts.late += received.count as u64;
                     inbox.clear();
@@ -288,57 +348,96 @@ impl Relays {
     }
 
     /// Discards what an idle socket received, polls it under a free id, and adds it to the lent ones.
-    fn keep(&mut self, bound: BoundSocket, poller: &Poller) -> io::Result<Option<(RelayId, RelayAddress)>> {
-        self.counts.late += bound.socket.discard(DISCARDED_MAX);
-        let polled = self.vacant.last().map(|id| (RelayId(*id), poller.add(&bound.socket, relay_key(RelayId(*id)))));
-        let Some((id, Ok(()))) = polled else {
-            self.pool.give(bound);
-            return polled.map_or(Ok(None), |(_, polled)| polled.map(|()| None));
+    fn keep(&mut self, port: RelayPort, poller: &Poller) -> io::Result<Option<(RelayId, RelayAddress)>> {
+        let Some(id) = self.vacant.last().copied().map(RelayId) else {
+            self.pool.give(port);
+            return Ok(None);
         };
-        let local = bound.socket.local_addr();
-        let external = SocketAddr::new(self.pool.plan().ips[bound.ip].external, local.port());
-        self.occupy(id, bound);
+        if let Err(error) = self.watch(id, &port, poller) {
+            self.pool.give(port);
+            return Err(error);
+        }
+        let bound = port.addr;
+        let external = SocketAddr::new(self.pool.plan().ips[port.ip].external, bound.port());
+        self.occupy(id, port);
         self.lent.push(id);
-        Ok(Some((id, RelayAddress { bound: local, external })))
+        Ok(Some((id, RelayAddress { bound, external })))
     }
 
-    /// Gives a socket the last vacant number.
-    fn occupy(&mut self, id: RelayId, bound: BoundSocket) {
-        let BoundSocket { socket, ip } = bound;
+    /// Discards what an idle socket received, and polls it.
+    fn watch(&mut self, id: RelayId, port: &RelayPort, poller: &Poller) -> io::Result<()> {
+        let Some(socket) = &port.socket else { return Ok(()) };
+        self.counts.late += socket.discard(DISCARDED_MAX);
+        poller.add(socket, relay_key(id))
+    }
+
+    /// Prepares the port of a relay that the engine uses.
+    fn open(&mut self, id: RelayId) {
+        let Some(Some(port)) = self.slots.get(id.0 as usize) else { return };
+        if let Some(socket) = &port.socket {
+            // A smaller buffer loses datagrams of a burst earlier, which is counted.
+            let _ = socket.set_buffers(SOCKET_BUFFER, false);
+        } else if let Some((shared, ports)) = self.shared.as_mut().zip(self.pool.shared()) {
+            shared.open(ports, port, Some(id));
+        }
+    }
+
+    /// Ends the relay of a port without a socket.
+    fn close(&mut self, id: RelayId) {
+        let Some(Some(port)) = self.slots.get(id.0 as usize) else { return };
+        if let Some(shared) = &mut self.shared {
+            shared.close(port);
+        }
+    }
+
+    /// Gives a port the last vacant number.
+    fn occupy(&mut self, id: RelayId, port: RelayPort) {
         debug_assert_eq!(self.vacant.last(), Some(&id.0), "the number is the last vacant one");
         self.vacant.pop();
         let index = id.0 as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
-        self.slots[index] = Some(Relay { socket, ip });
+        self.slots[index] = Some(port);
         self.counts.bound += 1;
     }
 
-    /// Takes a polled socket from its number.
-    fn vacate(&mut self, id: RelayId, poller: &Poller) -> Option<BoundSocket> {
-        let Relay { socket, ip } = self.slots.get_mut(id.0 as usize).and_then(Option::take)?;
-        if let Err(error) = poller.remove(&socket) {
+    /// Takes a polled port from its number.
+    fn vacate(&mut self, id: RelayId, poller: &Poller) -> Option<RelayPort> {
+        self.close(id);
+        let port = self.slots.get_mut(id.0 as usize).and_then(Option::take)?;
+        if let Some(Err(error)) = port.socket.as_ref().map(|socket| poller.remove(socket)) {
             self.counts.record(&error);
         }
         self.vacant.push(id.0);
         self.counts.bound -= 1;
-        Some(BoundSocket { socket, ip })
+        Some(port)
     }
 
     fn give_back(&mut self, id: RelayId) {
-        if let Some(Relay { socket, ip }) = self.slots.get_mut(id.0 as usize).and_then(Option::take) {
+        if let Some(port) = self.slots.get_mut(id.0 as usize).and_then(Option::take) {
             self.vacant.push(id.0);
             self.counts.bound -= 1;
-            self.pool.give(BoundSocket { socket, ip });
+            self.pool.give(port);
         }
     }
 }
 
 impl Drop for Relays {
     fn drop(&mut self) {
-        // A panic may leave a lent reserved socket, which the pool has and counts.
-        let open = self.slots.drain(..).flatten().count() - usize::from(self.lent_reserved.is_some());
-        self.pool.forget(open as u32);
+        // A panic may leave a lent reserved port, which the pool has and counts.
+        let lent_reserved = self.lent_reserved.map(|(id, _)| id.0 as usize);
+        let mut closed = 0;
+        for (index, port) in self.slots.drain(..).enumerate() {
+            match port {
+                Some(port) if Some(index) != lent_reserved && port.socket.is_none() => self.pool.give(port),
+                Some(_) if Some(index) != lent_reserved => closed += 1,
+                Some(_) | None => {}
+            }
+        }
+        self.pool.forget(closed);
+        if let Some((shared, ports)) = self.shared.take().zip(self.pool.shared()) {
+            ports.keep(self.worker, shared);
+        }
     }
 }

@@ -11,6 +11,7 @@ mod peer_range;
 mod quotas;
 mod realm;
 mod record_output;
+mod relay_sockets;
 mod reloaded;
 mod streams;
 mod tls;
@@ -32,6 +33,7 @@ pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
 pub use realm::RealmSection;
 pub use record_output::RecordOutput;
+pub use relay_sockets::RelaySockets;
 pub use reloaded::is_reloaded;
 pub use streams::{StreamLimits, StreamsSection};
 pub use tls::{TlsCipher, TlsVersion};
@@ -126,6 +128,8 @@ pub struct TurnSection {
     pub dscp_allow: Option<DscpSet>,
     /// How the packets of bound channels travel.
     pub data_path: Option<KernelMode>,
+    /// Whether each relay has a socket, or all relays of a worker share one.
+    pub relay_sockets: Option<RelaySockets>,
     /// Accept relay ports below 1024.
     pub relay_low_ports: bool,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.

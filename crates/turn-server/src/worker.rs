@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::Progress;
-use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller};
+use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, RawIcmpInbox, RawOutbox};
 use tt_turn::event::EndReason;
 use tt_turn::relay::{PeerPath, RelayId};
 use tt_turn::{Counters, Server};
@@ -24,7 +24,7 @@ use crate::event_log::EventLog;
 use crate::hand_off::{InboundRings, WorkerLinks};
 use crate::kernel_path::WorkerPaths;
 use crate::messages::{MessageQueue, WorkerMessages};
-use crate::poll_key::{relay_of, stream_of};
+use crate::poll_key::{SharedKey, relay_of, shared_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
 use crate::records::{Entry, RecordSender};
 use crate::relays::Relays;
@@ -102,8 +102,13 @@ pub(crate) struct Worker {
     parts: Parts,
     inbox: Inbox,
     outbox: Outbox,
+    /// Datagrams to peers of relays that share a socket.
+    raw: RawOutbox,
     ready: ReadyQueue,
     icmp: IcmpInbox,
+    raw_icmp: RawIcmpInbox,
+    /// Families for which relays that share a socket have ICMP errors to be read.
+    faulted_families: [bool; 2],
     /// Relays with ICMP errors to be read.
     faulted: Vec<RelayId>,
     /// ICMP errors read from relays.
@@ -138,7 +143,7 @@ impl Worker {
         }
         // The poller does not report datagrams that arrived before the sockets were added.
         let mut ready = ReadyQueue::default();
-        parts.listeners.keys().for_each(|key| ready.push(Ready::first(key)));
+        parts.listeners.keys().chain(parts.relays.shared_keys()).for_each(|key| ready.push(Ready::first(key)));
         Self {
             before: counts.engine,
             events_lost_before: counts.events_lost,
@@ -146,6 +151,9 @@ impl Worker {
             handled: 0,
             parts,
             icmp: IcmpInbox::default(),
+            raw_icmp: RawIcmpInbox::default(),
+            faulted_families: [false; 2],
+            raw: RawOutbox::new(BATCH),
             faulted: Vec::new(),
             reports: Vec::new(),
             has_more_inbound: false,
@@ -193,7 +201,7 @@ impl Worker {
     /// Ends all allocations after a panic and returns the parts for a new worker. Datagrams that this round has not sent are
     /// counted as lost.
     pub(crate) fn into_parts(mut self) -> (Parts, WorkerCounters) {
-        let unsent = BATCH - self.outbox.room();
+        let unsent = 2 * BATCH - self.outbox.room() - self.raw.room();
         self.counts.panic_lost += (self.inbox.len() - self.handled.min(self.inbox.len()) + unsent) as u64;
         let now = self.now();
         let end_all = || {
@@ -292,7 +300,7 @@ impl Worker {
                 paths.count(server);
                 self.is_dirty = true;
             }
-            self.is_dirty |= self.parts.messages.is_some();
+            self.is_dirty |= self.parts.messages.is_some() || self.parts.relays.is_shared();
         }
         while let Ok(command) = self.parts.commands.try_recv() {
             match command {
@@ -345,6 +353,7 @@ impl Worker {
     fn wait(&mut self, now: Nanos) {
         let timeout = if self.ready.is_empty()
             && self.faulted.is_empty()
+            && self.faulted_families == [false; 2]
             && !self.has_more_inbound
             && now >= self.busy_poll_until
         {
@@ -365,7 +374,10 @@ impl Worker {
             Some(Duration::ZERO)
         };
         match self.parts.poller.wait(timeout) {
-            Ok(keys) => keys.iter().for_each(|key| self.ready.push(Ready::first(*key))),
+            Ok(keys) => keys.iter().for_each(|key| match shared_of(*key) {
+                Some(SharedKey::Icmp(family)) => self.faulted_families[family as usize] = true,
+                Some(SharedKey::Datagrams(_)) | None => self.ready.push(Ready::first(*key)),
+            }),
             Err(error) => self.counts.receive_faults.record(IoFault::of(&error)),
         }
         self.faulted.extend(self.parts.poller.faulted().iter().filter_map(|key| relay_of(*key)));
@@ -394,6 +406,24 @@ impl Worker {
                 self.is_dirty = true;
                 if progress == Progress::More {
                     self.ready.push(turn);
+                }
+                continue;
+            }
+            if let Some(SharedKey::Datagrams(family)) = shared_of(turn.key) {
+                let most = room.min(READ_MAX);
+                match self.parts.relays.receive_shared(now, family, &mut self.inbox, most) {
+                    Ok(received) => {
+                        self.counts.received += received.count as u64;
+                        self.counts.kernel_lost += received.lost;
+                        if !received.drained {
+                            self.ready.push(turn);
+                        }
+                    }
+                    Err(error) => {
+                        self.counts.receive_faults.record(IoFault::of(&error));
+                        self.ready.push(turn);
+                        return;
+                    }
                 }
                 continue;
             }
@@ -451,6 +481,7 @@ impl Worker {
         let server = &self.parts.server;
         self.counts.events_lost.rejected = self.events_lost_before.rejected + server.rejected_lost();
         self.counts.events_lost.allocations = self.events_lost_before.allocations + server.events_lost();
+        self.counts.kernel_lost += self.parts.relays.take_over();
         self.counts.relays = self.parts.relays.counts;
         self.counts.streams = self.parts.streams.counts;
         self.parts.status.put_counts(&self.counts)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use arc_swap::ArcSwap;
 use tt_net::Poller;
 use tt_turn::WorkerId;
@@ -156,6 +156,10 @@ impl WorkerSet {
         let serving = self.serving();
         if next <= serving {
             return Ok(());
+        }
+        if let Some(ports) = self.blueprint.relay_pool.shared() {
+            let most = ports.workers();
+            ensure!(next <= most, "a restart is needed for turn.workers above {most} while relays share sockets");
         }
         self.serving.store(next, Ordering::Relaxed);
         let grown = self.resume(serving, next).and_then(|ended| self.start_new(&ended));

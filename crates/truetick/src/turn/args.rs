@@ -9,7 +9,7 @@ use control::MetricsNames;
 use ipnet::IpNet;
 use turn_server::{
     Balancers, DatabaseLogins, DscpSet, IcmpIndications, KernelMode, MemoryBound, PasswordAlgorithms, PeerRange,
-    PortRange, RecordOutput, TlsCipher, TlsVersion, TurnSection,
+    PortRange, RecordOutput, RelaySockets, TlsCipher, TlsVersion, TurnSection,
 };
 
 /// Flags of `truetick turn`.
@@ -168,6 +168,9 @@ pub struct Args {
     /// veth devices, and generic behind any driver. It relays past nftables, conntrack and tcpdump.
     #[arg(long, value_name = "W", value_parser = named::<KernelMode>(KernelMode::NAMES))]
     pub data_path: Option<KernelMode>,
+    /// A socket for each relay, or shared by all relays of a worker, with CAP_BPF and CAP_NET_RAW [default: each]
+    #[arg(long, value_name = "W", value_parser = named::<RelaySockets>(RelaySockets::NAMES))]
+    pub relay_sockets: Option<RelaySockets>,
     /// Busy-poll for the next datagram this long before blocking, microseconds [default: 0]
     ///
     /// Blocking costs a worker a wake-up, which delays the next datagram. Busy polling lowers latency and CPU time per
@@ -233,56 +236,55 @@ impl Args {
         overlay.list("proxy_protocol_from", &self.proxy_protocol_from, |section| &mut section.proxy_protocol_from);
         overlay.list("cert", &self.cert, |section| &mut section.cert);
         overlay.list("key", &self.key, |section| &mut section.key);
-        overlay.value("tls_version_min", self.tls_version_min.as_ref(), |section| &mut section.tls_version_min);
+        overlay.value("tls_version_min", &self.tls_version_min, |section| &mut section.tls_version_min);
         overlay.list("tls_ciphers", &self.tls_ciphers, |section| &mut section.tls_ciphers);
         overlay.list("relay_ip", &self.relay_ip, |section| &mut section.relay_ip);
         overlay.list("external_ip", &self.external_ip, |section| &mut section.external_ip);
-        overlay.value("relay_ports", self.relay_ports.as_ref(), |section| &mut section.relay_ports);
-        overlay.value("realm", self.realm.as_ref(), |section| &mut section.realm);
+        overlay.value("relay_ports", &self.relay_ports, |section| &mut section.relay_ports);
+        overlay.value("realm", &self.realm, |section| &mut section.realm);
         overlay.list("user", &self.user, |section| &mut section.user);
         overlay.list("user_file", &self.user_file, |section| &mut section.user_file);
         overlay.list("auth_secret_file", &self.auth_secret_file, |section| &mut section.auth_secret_file);
-        overlay.value("database", self.database.as_ref(), |section| &mut section.database);
-        let password_file = self.database_password_file.as_ref();
-        overlay.value("database_password_file", password_file, |section| &mut section.database_password_file);
-        overlay.value("stats_database", self.stats_database.as_ref(), |section| &mut section.stats_database);
-        let password_file = self.stats_database_password_file.as_ref();
-        overlay
-            .value("stats_database_password_file", password_file, |section| &mut section.stats_database_password_file);
-        overlay.value("database_logins", self.database_logins.as_ref(), |section| &mut section.database_logins);
-        overlay.value("nonce_key_file", self.nonce_key_file.as_ref(), |section| &mut section.nonce_key_file);
+        overlay.value("database", &self.database, |section| &mut section.database);
+        overlay.value("database_password_file", &self.database_password_file, |section| {
+            &mut section.database_password_file
+        });
+        overlay.value("stats_database", &self.stats_database, |section| &mut section.stats_database);
+        let file = &self.stats_database_password_file;
+        overlay.value("stats_database_password_file", file, |section| &mut section.stats_database_password_file);
+        overlay.value("database_logins", &self.database_logins, |section| &mut section.database_logins);
+        overlay.value("nonce_key_file", &self.nonce_key_file, |section| &mut section.nonce_key_file);
         overlay.switch("strict_expiry", self.strict_expiry, |section| section.strict_expiry = true);
         overlay.switch("strict_permissions", self.strict_permissions, |section| section.strict_permissions = true);
         overlay.switch("kick_removed_users", self.kick_removed_users, |section| section.kick_removed_users = true);
-        let algorithms = self.password_algorithms.as_ref();
-        overlay.value("password_algorithms", algorithms, |section| &mut section.password_algorithms);
+        overlay.value("password_algorithms", &self.password_algorithms, |section| &mut section.password_algorithms);
         overlay.list("allow_peer", &self.allow_peer, |section| &mut section.allow_peer);
         overlay.list("deny_peer", &self.deny_peer, |section| &mut section.deny_peer);
         overlay.list("allow_own_host", &self.allow_own_host, |section| &mut section.allow_own_host);
         overlay.list("nat64_prefix", &self.nat64_prefix, |section| &mut section.nat64_prefix);
-        overlay.value("workers", self.workers.as_ref(), |section| &mut section.workers);
-        overlay.value("allocations_max", self.allocations_max.as_ref(), |section| &mut section.allocations_max);
-        let quotas = (self.user_share_percent.as_ref(), self.user_allocations_per_second.as_ref());
-        overlay.value("user_share_percent", quotas.0, |section| &mut section.quotas.user_share_percent);
-        overlay
-            .value("user_allocations_per_second", quotas.1, |section| &mut section.quotas.user_allocations_per_second);
+        overlay.value("workers", &self.workers, |section| &mut section.workers);
+        overlay.value("allocations_max", &self.allocations_max, |section| &mut section.allocations_max);
+        overlay.value("user_share_percent", &self.user_share_percent, |section| &mut section.quotas.user_share_percent);
+        let rate = &self.user_allocations_per_second;
+        overlay.value("user_allocations_per_second", rate, |section| &mut section.quotas.user_allocations_per_second);
         overlay.switch("rfc5766_channel_numbers", self.rfc5766_channel_numbers, |section| {
             section.rfc5766_channel_numbers = true;
         });
-        overlay.value("software", self.software.as_ref(), |section| &mut section.software);
+        overlay.value("software", &self.software, |section| &mut section.software);
         overlay.switch("fingerprint_always", self.fingerprint_always, |section| section.fingerprint_always = true);
-        overlay.value("lifetime_s", self.lifetime_s.as_ref(), |section| &mut section.lifetime_s);
-        overlay.value("lifetime_max_s", self.lifetime_max_s.as_ref(), |section| &mut section.lifetime_max_s);
-        overlay.value("nonce_lifetime_s", self.nonce_lifetime_s.as_ref(), |section| &mut section.nonce_lifetime_s);
+        overlay.value("lifetime_s", &self.lifetime_s, |section| &mut section.lifetime_s);
+        overlay.value("lifetime_max_s", &self.lifetime_max_s, |section| &mut section.lifetime_max_s);
+        overlay.value("nonce_lifetime_s", &self.nonce_lifetime_s, |section| &mut section.nonce_lifetime_s);
         overlay.switch("hairpin", self.no_hairpin, |section| section.hairpin = Some(false));
-        overlay.value("icmp_indications", self.icmp_indications.as_ref(), |section| &mut section.icmp_indications);
-        overlay.value("dscp_allow", self.dscp_allow.as_ref(), |section| &mut section.dscp_allow);
+        overlay.value("icmp_indications", &self.icmp_indications, |section| &mut section.icmp_indications);
+        overlay.value("dscp_allow", &self.dscp_allow, |section| &mut section.dscp_allow);
         overlay.switch("relay_low_ports", self.relay_low_ports, |section| section.relay_low_ports = true);
-        overlay.value("data_path", self.data_path.as_ref(), |section| &mut section.data_path);
-        overlay.value("busy_poll_us", self.busy_poll_us.as_ref(), |section| &mut section.busy_poll_us);
-        overlay.value("memory_max", self.memory_max.as_ref(), |section| &mut section.memory_max);
-        overlay.value("cdr", self.cdr.as_ref(), |section| &mut section.cdr);
-        overlay.value("drain_timeout_s", self.drain_timeout_s.as_ref(), |section| &mut section.drain_timeout_s);
+        overlay.value("data_path", &self.data_path, |section| &mut section.data_path);
+        overlay.value("relay_sockets", &self.relay_sockets, |section| &mut section.relay_sockets);
+        overlay.value("busy_poll_us", &self.busy_poll_us, |section| &mut section.busy_poll_us);
+        overlay.value("memory_max", &self.memory_max, |section| &mut section.memory_max);
+        overlay.value("cdr", &self.cdr, |section| &mut section.cdr);
+        overlay.value("drain_timeout_s", &self.drain_timeout_s, |section| &mut section.drain_timeout_s);
     }
 
     /// Returns `section` with the flags applied.
@@ -306,7 +308,7 @@ impl Overlay<'_> {
         }
     }
 
-    fn value<T: Clone>(&mut self, key: &str, given: Option<&T>, field: impl Fn(&mut TurnSection) -> &mut Option<T>) {
+    fn value<T: Clone>(&mut self, key: &str, given: &Option<T>, field: impl Fn(&mut TurnSection) -> &mut Option<T>) {
         if let Some(value) = given {
             *field(self.section) = Some(value.clone());
             self.section.key_sources.set_flag(key);

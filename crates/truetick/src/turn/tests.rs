@@ -179,7 +179,8 @@ fn every_key_of_the_section_is_in_force() {
          drain_timeout_s = 16\nstrict_expiry = true\nkick_removed_users = true\nstrict_permissions = true\nicmp_indications = \"never\"\n\
          software = \"Relay 19\"\nfingerprint_always = true\nlifetime_s = 120\nlifetime_max_s = 2000\n\
          nonce_lifetime_s = 300\n\
-         relay_low_ports = true\nallow_own_host = [\"10.12.0.1:17\"]\ndscp_allow = \"0,18\"\ndata_path = \"native\"\n"
+         relay_low_ports = true\nallow_own_host = [\"10.12.0.1:17\"]\ndscp_allow = \"0,18\"\ndata_path = \"native\"\n\
+         relay_sockets = \"shared\"\n"
     );
     let section = Config::parse(&text).unwrap().turn;
     let config = TurnConfig::new(&section).unwrap();

@@ -20,5 +20,6 @@ mod reload_listeners;
 mod reload_relays;
 mod reload_settings;
 mod reload_workers;
+mod shared_sockets;
 mod turnserver;
 mod unit;

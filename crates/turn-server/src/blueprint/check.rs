@@ -26,7 +26,7 @@ pub fn check(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<()> {
     let blueprint = Blueprint::new(config, listening, pool)?;
     blueprint.bind_relays()?;
     for id in 0..u16::try_from(config.workers).unwrap_or(u16::MAX) {
-        blueprint.relays(&mut blueprint.engine(WorkerId(id))?)?;
+        blueprint.relays(&mut blueprint.engine(WorkerId(id))?, None)?;
     }
     drop(sockets);
     Ok(())

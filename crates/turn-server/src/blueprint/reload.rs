@@ -310,7 +310,7 @@ impl Blueprint {
     /// A system call failed.
     pub(crate) fn renew(&self, parts: &mut Parts) -> anyhow::Result<()> {
         let mut server = self.engine(parts.server.worker())?;
-        let mut relays = self.relays(&mut server)?;
+        let mut relays = self.relays(&mut server, parts.relays.take_shared())?;
         relays.counts.late = parts.relays.counts.late;
         relays.counts.no_free_port = parts.relays.counts.no_free_port;
         relays.counts.faults = parts.relays.counts.faults;

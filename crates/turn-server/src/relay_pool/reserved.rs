@@ -1,4 +1,4 @@
-//! Sockets of reserved ports: no worker has them, and every worker may claim one by its token.
+//! Reserved ports: no worker has them, and every worker may claim one by its token.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -8,14 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tt_model::Nanos;
 use tt_turn::relay::Reservation;
 
-use super::BoundSocket;
+use super::RelayPort;
 
-/// Marks [`ReservedSockets::next_at`] as none.
+/// Marks [`ReservedPorts::next_at`] as none.
 const NEVER: u64 = u64::MAX;
 
-/// The reserved sockets of all workers. Used when a port is reserved, claimed or released, never per datagram.
+/// The reserved ports of all workers, with their sockets. Used when a port is reserved, claimed or released, never per datagram.
 #[derive(Debug)]
-pub(crate) struct ReservedSockets {
+pub(crate) struct ReservedPorts {
     held: Mutex<Held>,
     /// The first end in nanoseconds, for workers that look for it without the lock.
     next_at: AtomicU64,
@@ -30,38 +30,38 @@ struct Held {
 
 #[derive(Debug)]
 struct Reserved {
-    bound: BoundSocket,
+    bound: RelayPort,
     reservation: Reservation,
     ends_at: Nanos,
 }
 
-impl Default for ReservedSockets {
+impl Default for ReservedPorts {
     fn default() -> Self {
         Self { held: Mutex::default(), next_at: AtomicU64::new(NEVER) }
     }
 }
 
-impl ReservedSockets {
+impl ReservedPorts {
     /// Keeps a socket until a worker claims it, or until `ends_at`.
-    pub(crate) fn put(&self, bound: BoundSocket, reservation: Reservation, ends_at: Nanos) {
+    pub(crate) fn put(&self, bound: RelayPort, reservation: Reservation, ends_at: Nanos) {
         let mut held = self.held();
         held.ends.insert((ends_at, reservation.token()));
         held.by_token.insert(reservation.token(), Reserved { bound, reservation, ends_at });
         self.publish(&held);
     }
 
-    /// Returns a second descriptor of the socket of `token`. It is valid after [`ReservedSockets::take`] too.
+    /// Returns a second descriptor of the socket of `token`. It is valid after [`ReservedPorts::take`] too.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub(crate) fn lend(&self, token: u64) -> io::Result<Option<(BoundSocket, Reservation)>> {
+    pub(crate) fn lend(&self, token: u64) -> io::Result<Option<(RelayPort, Reservation)>> {
         let held = self.held();
         let Some(Reserved { bound, reservation, .. }) = held.by_token.get(&token) else { return Ok(None) };
-        Ok(Some((BoundSocket { socket: bound.socket.try_clone()?, ip: bound.ip }, *reservation)))
+        Ok(Some((bound.try_clone()?, *reservation)))
     }
 
     /// Removes the socket of `token`.
-    pub(crate) fn take(&self, token: u64) -> Option<(BoundSocket, Reservation)> {
+    pub(crate) fn take(&self, token: u64) -> Option<(RelayPort, Reservation)> {
         let mut held = self.held();
         let Reserved { bound, reservation, ends_at } = held.by_token.remove(&token)?;
         held.ends.remove(&(ends_at, token));
@@ -70,7 +70,7 @@ impl ReservedSockets {
     }
 
     /// Removes one socket that is to be ended at `now`.
-    pub(crate) fn take_due(&self, now: Nanos) -> Option<(BoundSocket, Reservation)> {
+    pub(crate) fn take_due(&self, now: Nanos) -> Option<(RelayPort, Reservation)> {
         if self.next_at()? > now {
             return None;
         }

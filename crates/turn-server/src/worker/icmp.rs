@@ -1,6 +1,6 @@
 //! ICMP errors about datagrams to peers (RFC 8656 section 11.5).
 
-use tt_model::{Nanos, Transport};
+use tt_model::{IpFamily, Nanos, Transport};
 use tt_net::{IcmpReport, IoFault, Outgoing};
 use tt_turn::Output;
 use tt_turn::relay::{IcmpError, RelayId};
@@ -11,10 +11,19 @@ use super::{HEAD_LEN_MAX, Parts, ROUND, Worker};
 impl Worker {
     /// Passes the ICMP errors of relay sockets to the engine and sends the results.
     pub(super) fn take_icmp(&mut self, now: Nanos) {
-        if self.faulted.is_empty() {
+        if self.faulted.is_empty() && self.faulted_families == [false; 2] {
             return;
         }
-        let Self { parts: Parts { relays, .. }, icmp, faulted, reports, counts, .. } = self;
+        let Self { parts: Parts { relays, .. }, icmp, raw_icmp, faulted, faulted_families, reports, counts, .. } = self;
+        for (family, has_more) in IpFamily::ALL.into_iter().zip(faulted_families) {
+            if *has_more {
+                let are_all = relays.receive_icmp(family, raw_icmp, |id, report| reports.push((id, report)));
+                *has_more = !are_all.unwrap_or_else(|error| {
+                    counts.receive_faults.record(IoFault::of(&error));
+                    true
+                });
+            }
+        }
         while reports.len() < ROUND
             && let Some(&id) = faulted.last()
         {

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos, Transport};
-use tt_net::{Datagram, Outgoing};
-use tt_turn::relay::PeerPath;
+use tt_net::{Datagram, Outgoing, RawOutgoing};
+use tt_turn::relay::{PeerPath, RelayId};
 use tt_turn::{Fragmentation, Output, WorkerId};
 
 use super::{HEAD_LEN_MAX, Parts, Worker};
@@ -24,7 +24,7 @@ impl Worker {
     pub(super) fn round(&mut self) {
         let now = self.now();
         for index in 0..self.inbox.len() {
-            if self.outbox.room() == 0 || self.outbox.head().len() < HEAD_LEN_MAX {
+            if self.outbox.room() == 0 || self.raw.room() == 0 || self.outbox.head().len() < HEAD_LEN_MAX {
                 self.flush();
             }
             self.handled = index;
@@ -48,16 +48,18 @@ impl Worker {
 
     pub(super) fn flush(&mut self) {
         self.follow_paths();
-        let Parts { listeners, relays, .. } = &self.parts;
+        let Parts { listeners, relays, .. } = &mut self.parts;
         let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
             Some(_) => relays.socket_of(key),
             None => listeners.get(key),
         });
-        self.counts.sent += sent.datagrams;
-        self.counts.sent_relayed += sent.quoting;
-        self.counts.refused.merge(&sent.refused);
-        self.counts.orphaned += sent.orphaned;
-        self.counts.gso_batches_rejected += sent.gso_batches_rejected;
+        for sent in [sent, relays.flush_shared(&mut self.raw, &self.inbox)] {
+            self.counts.sent += sent.datagrams;
+            self.counts.sent_relayed += sent.quoting;
+            self.counts.refused.merge(&sent.refused);
+            self.counts.orphaned += sent.orphaned;
+            self.counts.gso_batches_rejected += sent.gso_batches_rejected;
+        }
         // Between two batches of replies the queue of events has room.
         self.pass_events();
     }
@@ -87,7 +89,7 @@ impl Worker {
         }
         let head = self.outbox.head();
         let output = pass_to_engine(&mut self.parts, now, &from, &datagram, head);
-        let Parts { listeners, streams, links, settings, .. } = &mut self.parts;
+        let Parts { listeners, streams, links, settings, relays, .. } = &mut self.parts;
         if let Some((client, pieces)) = of_stream(from, &output, head, datagram.bytes) {
             self.counts.sent_by_stream(streams.send(&client, &pieces), &output);
             return;
@@ -102,9 +104,12 @@ impl Worker {
             Output::Reply { len, .. } => to_client(listeners, &from).map(|to| Outgoing { head_len: len, ..to }),
             Output::ToPeer { relay, peer, payload, ip } => {
                 let dont_fragment = ip.fragmentation == Fragmentation::Forbidden && df_applies(&from, peer);
-                let quote = Some((index, payload));
-                let to_peer = Outgoing::of_head(relay_key(relay), peer, 0);
-                Some(Outgoing { traffic_class, hop_limit, dont_fragment, quote, ..to_peer })
+                let to_peer = Outgoing::quoting(relay_key(relay), peer, index, payload);
+                let to_peer = Outgoing { traffic_class, hop_limit, dont_fragment, ..to_peer };
+                if relays.is_shared() {
+                    return self.push_raw(relay, &to_peer);
+                }
+                Some(to_peer)
             }
             Output::ToClient { client, header_len: head_len, payload, padding_len: padding } => {
                 let quote = Some((index, payload));
@@ -137,6 +142,25 @@ impl Worker {
         };
         // The outbox has room, so the listener is missing.
         if !outgoing.is_some_and(|outgoing| self.outbox.push(outgoing)) {
+            self.counts.orphaned += 1;
+        }
+    }
+}
+
+impl Worker {
+    /// Queues a datagram to a peer of a relay without a socket.
+    fn push_raw(&mut self, relay: RelayId, to_peer: &Outgoing) {
+        let Outgoing { to, traffic_class, hop_limit, dont_fragment, quote, .. } = *to_peer;
+        let outgoing = self.parts.relays.exit(relay).zip(quote).map(|((exit, from), quote)| RawOutgoing {
+            exit,
+            from,
+            to,
+            traffic_class,
+            hop_limit,
+            dont_fragment,
+            quote,
+        });
+        if !outgoing.is_some_and(|outgoing| self.raw.push(outgoing)) {
             self.counts.orphaned += 1;
         }
     }

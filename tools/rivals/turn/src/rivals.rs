@@ -39,9 +39,11 @@ pub(crate) enum Contestant {
     OneMark,
     /// The same; to peers by a bounded pool of bound sockets.
     OnePool,
+    /// As [`Self::Truetick`], with one socket for all relays of the worker.
+    Shared,
 }
 
-pub(crate) const ALL: [Contestant; 13] = [
+pub(crate) const ALL: [Contestant; 14] = [
     Contestant::Truetick,
     Contestant::Coturn,
     Contestant::CoturnAgain,
@@ -55,6 +57,7 @@ pub(crate) const ALL: [Contestant; 13] = [
     Contestant::OneRaw,
     Contestant::OneMark,
     Contestant::OnePool,
+    Contestant::Shared,
 ];
 
 /// Relay ports of one address, 49152 to 65535.
@@ -93,6 +96,7 @@ impl Contestant {
             Self::OneRaw => "one_raw",
             Self::OneMark => "one_mark",
             Self::OnePool => "one_pool",
+            Self::Shared => "truetick_shared",
         }
     }
 
@@ -105,9 +109,9 @@ impl Contestant {
         matches!(self, Self::Other | Self::OtherTuned | Self::OtherMultiplexed)
     }
 
-    /// Whether it is the prototype with one socket for all relay ports, which runs only when it is asked for.
+    /// Whether it has one socket for all relay ports. That needs root and runs only when it is asked for.
     pub(crate) fn is_one_socket(self) -> bool {
-        matches!(self, Self::OneRaw | Self::OneMark | Self::OnePool)
+        matches!(self, Self::OneRaw | Self::OneMark | Self::OnePool | Self::Shared)
     }
 
     /// A separate address, so that no relay port is in use.
@@ -125,7 +129,7 @@ impl Contestant {
     pub(crate) fn command(self, places: &Places, allocations: u32) -> anyhow::Result<Command> {
         let (ip, port) = (self.ip().to_string(), places.port);
         Ok(match self {
-            Self::Truetick => {
+            Self::Truetick | Self::Shared => {
                 let mut command = Command::new(&places.truetick);
                 command.args([
                     "turn",
@@ -145,6 +149,9 @@ impl Contestant {
                 command.args(["--listen", &format!("{ip}:{port}")]);
                 self.relay_ips(allocations).iter().for_each(|ip| _ = command.args(["--relay-ip", ip]));
                 command.args(["--user", &format!("{USER}:{PASSWORD}")]);
+                if self == Self::Shared {
+                    command.args(["--relay-sockets", "shared"]);
+                }
                 command
             }
             Self::Coturn | Self::CoturnAgain => coturn(Path::new(DEBIANS), &ip, port, STOCK),
@@ -193,7 +200,7 @@ impl Contestant {
     /// Its version, or why it cannot be had.
     pub(crate) fn version(self, places: &Places) -> Result<String, String> {
         match self {
-            Self::Truetick => first_line(Command::new(&places.truetick).arg("--version")),
+            Self::Truetick | Self::Shared => first_line(Command::new(&places.truetick).arg("--version")),
             Self::Coturn | Self::CoturnAgain | Self::CoturnTuned => coturn_version(Path::new(DEBIANS)),
             Self::Other | Self::OtherTuned => coturn_version(other(places).map_err(|error| error.to_string())?),
             Self::OtherMultiplexed => {

@@ -5,7 +5,7 @@ mod clients;
 mod doctor;
 mod page;
 mod rules;
-mod scene;
+pub(super) mod scene;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -10,14 +10,14 @@ use crate::operators::namespaces::{Network, ip};
 use crate::operators::operated::{Operated, PATIENCE, TOKEN, wait};
 
 /// Packets whose checksums prove an interface.
-pub(super) const PROOF: usize = 64;
-pub(super) const CHANNEL: u16 = 0x4abc;
-pub(super) const LEN: usize = 200;
+pub(in crate::operators) const PROOF: usize = 64;
+pub(in crate::operators) const CHANNEL: u16 = 0x4abc;
+pub(in crate::operators) const LEN: usize = 200;
 /// The places of the namespaces.
-pub(super) const CLIENT: usize = 0;
-pub(super) const SERVER: usize = 1;
-pub(super) const ROUTER: usize = 2;
-pub(super) const PEER: usize = 3;
+pub(in crate::operators) const CLIENT: usize = 0;
+pub(in crate::operators) const SERVER: usize = 1;
+pub(in crate::operators) const ROUTER: usize = 2;
+pub(in crate::operators) const PEER: usize = 3;
 
 pub(super) struct Scene {
     pub(super) network: Network,
@@ -30,7 +30,7 @@ pub(super) struct Scene {
 }
 
 /// The client is on the server's link, and the peer behind a router: both have another Ethernet address than the other.
-pub(super) fn network(tx_checksums: &str) -> Result<Network, String> {
+pub(in crate::operators) fn network(tx_checksums: &str) -> Result<Network, String> {
     find_program("ethtool", "ethtool")?;
     let network = Network::make(
         &["c", "s", "r", "p"],
@@ -74,16 +74,16 @@ pub(super) fn network(tx_checksums: &str) -> Result<Network, String> {
 }
 
 /// The addresses of a scene.
-pub(super) struct Ends {
-    pub(super) client: &'static str,
-    pub(super) listen: &'static str,
-    pub(super) relay: &'static str,
-    pub(super) peer: &'static str,
+pub(in crate::operators) struct Ends {
+    pub(in crate::operators) client: &'static str,
+    pub(in crate::operators) listen: &'static str,
+    pub(in crate::operators) relay: &'static str,
+    pub(in crate::operators) peer: &'static str,
 }
 
-pub(super) const IPV4: Ends =
+pub(in crate::operators) const IPV4: Ends =
     Ends { client: "10.91.0.1", listen: "10.91.0.2:3478", relay: "10.92.0.2", peer: "10.93.0.2" };
-pub(super) const IPV6: Ends =
+pub(in crate::operators) const IPV6: Ends =
     Ends { client: "2a00:91::1", listen: "[2a00:91::2]:3478", relay: "2a00:92::2", peer: "2a00:93::2" };
 
 impl Scene {
