@@ -129,7 +129,7 @@ fn relays_share_a_socket_in_both_directions() {
     }
 }
 
-/// The datagrams of a peer to an ended allocation reach nobody, and are counted while its port rests.
+/// The datagrams of a peer to an ended allocation reach no client, and are counted while its port rests.
 #[test]
 fn what_arrives_at_a_resting_port_is_dropped_and_counted() {
     let Some(scene) = Scene::require(&IPV4) else { return };
