@@ -14,6 +14,7 @@ mod packages;
 mod process;
 mod python;
 mod sanitizers;
+mod shared_sockets;
 mod skips;
 mod space;
 mod suites;

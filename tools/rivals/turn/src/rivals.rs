@@ -187,6 +187,17 @@ impl Contestant {
         })
     }
 
+    /// The version, if relays can share a socket here: else each would have one, and the measurement another name.
+    fn shared_version(self, places: &Places) -> Result<String, String> {
+        let mut command = self.command(places, 1).map_err(|error| error.to_string())?;
+        let checked = command.arg("--check-config").output().map_err(|error| error.to_string())?;
+        let log = String::from_utf8_lossy(&checked.stderr).into_owned();
+        if !log.contains("the relays of a worker share a socket") {
+            return Err(log.lines().next().unwrap_or("relays share no socket").to_owned());
+        }
+        first_line(Command::new(&places.truetick).arg("--version"))
+    }
+
     /// The prototype, which is built with this program.
     fn one_socket(self, leaving: &str, (ip, port): (&str, u16), allocations: u32) -> anyhow::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?.with_file_name("one-socket"));
@@ -200,7 +211,8 @@ impl Contestant {
     /// Its version, or why it cannot be had.
     pub(crate) fn version(self, places: &Places) -> Result<String, String> {
         match self {
-            Self::Truetick | Self::Shared => first_line(Command::new(&places.truetick).arg("--version")),
+            Self::Truetick => first_line(Command::new(&places.truetick).arg("--version")),
+            Self::Shared => self.shared_version(places),
             Self::Coturn | Self::CoturnAgain | Self::CoturnTuned => coturn_version(Path::new(DEBIANS)),
             Self::Other | Self::OtherTuned => coturn_version(other(places).map_err(|error| error.to_string())?),
             Self::OtherMultiplexed => {

@@ -122,6 +122,12 @@ impl Binaries {
         Ok(Self { binaries })
     }
 
+    /// Returns the executable of a test binary, and the folder where cargo would start it.
+    pub(super) fn find(&self, package: &str, target: &str) -> Option<(&Path, &Path)> {
+        let is_it = |binary: &&Binary| binary.package == package && binary.target == target;
+        self.binaries.iter().find(is_it).map(|binary| (binary.executable.as_path(), binary.folder.as_path()))
+    }
+
     /// Runs the tests of `group`: several binaries at a time, then those that must be alone.
     pub(crate) fn run(&self, steps: &Steps, group: Group) -> Tally {
         let jobs = self.binaries.iter().flat_map(|binary| binary.jobs(group));

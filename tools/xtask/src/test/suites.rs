@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::binaries::Group;
 use super::tools::note;
-use super::{Workplace, corpora, features, object, packages, python, sanitizers, weaken};
+use super::{Workplace, corpora, features, object, packages, python, sanitizers, shared_sockets, weaken};
 use crate::conformance::{Run, judge};
 use crate::programs::has_cargo_command;
 use crate::tally::{Outcome, Tally};
@@ -46,13 +46,14 @@ pub(crate) const SUITES: &[Suite] = &[
     short("tidy", "dependencies, module cycles, unsafe, budgets, names, words, figures", tidy),
     full("clippy", "no lint fires on any target", clippy),
     full("features", "each cargo feature builds alone", features::run),
-    full("bpf", "the committed XDP object is what the recorded compiler makes", object::run),
+    full("bpf", "the committed BPF objects are what the recorded compiler makes", object::run),
     full("docs", "the documentation builds without a warning", docs),
     short("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
     short("integration", "tests in tests folders: engines, captures, the whole program", integration),
     short("examples", "examples in the documentation, and as programs", examples),
     full("recipes", "the recipe for a venue, followed word by word", |place| group(place, Group::Recipes)),
     full("clients", "TURN clients of others relay: turnutils_uclient, aioice, Chromium", clients),
+    full("shared-sockets", "tests of relays with one socket for all of a worker", shared_sockets::run),
     full("go-client", "pion's client relays", |place| group(place, Group::Go)),
     full("browser", "a browser clicks through the page", browser),
     full("no-os", "base and engines build for x86_64-unknown-none", no_os),
