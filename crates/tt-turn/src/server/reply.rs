@@ -7,6 +7,7 @@ use tt_meter::{Probe, Stage};
 use super::{Request, Server};
 use tt_model::{IpFamily, Transport};
 
+use crate::channel::Binding;
 use crate::config::{DontFragment, FingerprintUse};
 use crate::credential::{Answer, User};
 use crate::drop_reason::DropReason;
@@ -49,9 +50,7 @@ impl Server {
         out: &mut [u8],
         probe: &mut P,
     ) -> Result<Output, DropReason> {
-        if request.method == Method::ChannelBind {
-            self.prefetch_channel(request);
-        }
+        let binding = if request.method == Method::ChannelBind { self.prefetch_channel(request) } else { None };
         let user = match self.authenticate(request) {
             Ok(user) => user,
             Err(error) => return self.refuse(request, error, out, probe),
@@ -59,7 +58,7 @@ impl Server {
         let decided = if self.unknown_required(&request.message) > 0 {
             Err(ErrorCode::UnknownAttribute.into())
         } else {
-            self.decide(request, &user)
+            self.decide(request, &user, binding)
         };
         // A user that guesses tokens has a budget of responses.
         let guesses = decided.as_ref().is_err_and(|rejection| rejection.reason == Some(RejectReason::Token));
@@ -94,12 +93,17 @@ impl Server {
         close(reply, status)
     }
 
-    fn decide(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, Rejection> {
+    fn decide(
+        &mut self,
+        request: &Request<'_, '_>,
+        user: &User,
+        binding: Option<Binding>,
+    ) -> Result<Granted, Rejection> {
         match request.method {
             Method::Allocate => self.allocate(request, user),
             Method::Refresh => self.refresh(request, user),
             Method::CreatePermission => self.create_permission(request, user),
-            Method::ChannelBind => self.channel_bind(request, user),
+            Method::ChannelBind => self.channel_bind(request, user, binding),
             Method::Binding | Method::Send | Method::Data => Err(ErrorCode::BadRequest.into()),
         }
     }
