@@ -37,7 +37,6 @@ use crate::config::{Capacity, ChannelNumbers, Config, REQUEST_MAX, RemovedUsers}
 use crate::counters::Counters;
 use crate::credential::{KeptKeys, RealmCredentials, Secrets, UserPart};
 use crate::drop_reason::DropReason;
-use crate::error::ErrorCode;
 use crate::event::Events;
 use crate::flow::{FlowKey, canonical};
 use crate::message::{Class, Message, Method};
@@ -406,35 +405,6 @@ impl Server {
         let allocation = self.count_look_up(self.allocations.find_hashed(&flow, hash, now));
         probe.mark(Stage::LookUp);
         Ok(Request { now, from, flow, allocation, message, method })
-    }
-
-    /// Responds to a request other than a plain Binding, or relays an indication.
-    fn answer<P: Probe>(
-        &mut self,
-        request: &Request<'_, '_>,
-        out: &mut [u8],
-        probe: &mut P,
-    ) -> Result<Output, DropReason> {
-        if request.method == Method::Binding {
-            self.counters.bindings += 1;
-            return self.refuse(request, ErrorCode::UnknownAttribute, out, probe);
-        }
-        if let Some(owner) = self.other_owner(&request.flow, request.allocation) {
-            return Ok(Output::HandOff(owner));
-        }
-        if let Some(index) = request.allocation {
-            self.allocations.prefetch_whole(index);
-            self.kept_keys.prefetch(index);
-        }
-        match request.method {
-            Method::Send => self.send(request, out, probe),
-            Method::Binding
-            | Method::Allocate
-            | Method::Refresh
-            | Method::Data
-            | Method::CreatePermission
-            | Method::ChannelBind => self.request(request, out, probe),
-        }
     }
 
     /// Returns the flow's live allocation, and counts the look-up.

@@ -43,8 +43,37 @@ pub(super) enum Granted {
 }
 
 impl Server {
+    /// Responds to a request other than a plain Binding, or relays an indication.
+    pub(super) fn answer<P: Probe>(
+        &mut self,
+        request: &Request<'_, '_>,
+        out: &mut [u8],
+        probe: &mut P,
+    ) -> Result<Output, DropReason> {
+        if request.method == Method::Binding {
+            self.counters.bindings += 1;
+            return self.refuse(request, ErrorCode::UnknownAttribute, out, probe);
+        }
+        if let Some(owner) = self.other_owner(&request.flow, request.allocation) {
+            return Ok(Output::HandOff(owner));
+        }
+        if let Some(index) = request.allocation {
+            self.allocations.prefetch_whole(index);
+            self.kept_keys.prefetch(index);
+        }
+        match request.method {
+            Method::Send => self.send(request, out, probe),
+            Method::Binding
+            | Method::Allocate
+            | Method::Refresh
+            | Method::Data
+            | Method::CreatePermission
+            | Method::ChannelBind => self.request(request, out, probe),
+        }
+    }
+
     /// Authenticates a TURN request, decides it and writes the response.
-    pub(super) fn request<P: Probe>(
+    fn request<P: Probe>(
         &mut self,
         request: &Request<'_, '_>,
         out: &mut [u8],
