@@ -13,6 +13,7 @@ use crate::realm::RealmId;
 use crate::relay::RelayId;
 use crate::shared::Meter;
 use crate::slab::{List, Slab};
+use crate::table::Hash;
 use crate::wheel::Wheel;
 
 /// One allocation.
@@ -128,6 +129,18 @@ impl Allocations {
         }
     }
 
+    /// Returns the hash of a flow, and prefetches what [`Allocations::find_hashed`] reads.
+    #[inline]
+    pub(crate) fn prefetch_flow(&self, flow: &FlowKey) -> Hash {
+        self.flows.prefetch(flow)
+    }
+
+    /// The same as [`Allocations::find`] for a flow with this hash.
+    #[inline]
+    pub(crate) fn find_hashed(&self, flow: &FlowKey, hash: Hash, now: Nanos) -> Option<u32> {
+        self.flows.get_hashed(flow, hash).filter(|(expires, _)| *expires > now.0).map(|(_, allocation)| *allocation)
+    }
+
     /// Returns the live allocation of a flow. An expired one is not found, even if it has not been ended.
     #[inline]
     pub(crate) fn find(&self, flow: &FlowKey, now: Nanos) -> Option<u32> {
@@ -142,6 +155,12 @@ impl Allocations {
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&Allocation> {
         self.records.get(index)
+    }
+
+    /// Prefetches a whole allocation.
+    #[inline]
+    pub(crate) fn prefetch_whole(&self, index: u32) {
+        self.records.prefetch_whole(index);
     }
 
     /// Prefetches what a packet for a relayed address of `family` reads.

@@ -7,7 +7,7 @@ use tt_model::Nanos;
 use crate::flow::bits_v6;
 use crate::permission::PeerFilter;
 use crate::slab::{List, NO_INDEX, Slab};
-use crate::table::Table;
+use crate::table::{Index, Tag};
 use crate::wheel::Wheel;
 
 /// Lifetime of a binding (RFC 8656 section 12).
@@ -36,6 +36,16 @@ fn peer_key(allocation: u32, peer: SocketAddr) -> [u64; 3] {
     [of_family << 16 | u64::from(peer.port()), (bits >> 64) as u64, bits as u64]
 }
 
+/// A number and a peer of an allocation, to be bound to each other, with their tags in the indices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding {
+    allocation: u32,
+    pub(crate) number: u16,
+    pub(crate) peer: SocketAddr,
+    number_tag: Tag,
+    peer_tag: Tag,
+}
+
 /// State of a channel number and a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pair {
@@ -52,8 +62,8 @@ pub(crate) enum Pair {
 /// The channels of one worker's allocations.
 #[derive(Debug)]
 pub(crate) struct Channels {
-    by_number: Table<u64, u32>,
-    by_peer: Table<[u64; 3], u32>,
+    by_number: Index,
+    by_peer: Index,
     records: Slab<Channel>,
     wheel: Wheel,
 }
@@ -61,8 +71,8 @@ pub(crate) struct Channels {
 impl Channels {
     pub(crate) fn new(capacity: u32, seed: u64) -> Self {
         Self {
-            by_number: Table::new(capacity as usize, seed),
-            by_peer: Table::new(capacity as usize, seed.rotate_left(21)),
+            by_number: Index::new(capacity as usize, seed),
+            by_peer: Index::new(capacity as usize, seed.rotate_left(21)),
             records: Slab::new(capacity),
             wheel: Wheel::new(capacity as usize),
         }
@@ -102,7 +112,7 @@ impl Channels {
         let hinted = self.records.get(hint);
         let index = match hinted.filter(|channel| channel.allocation == allocation && channel.number == number) {
             Some(_) => hint,
-            None => *self.by_number.get(&number_key(allocation, number))?,
+            None => self.numbered((allocation, number), self.by_number.tag(&number_key(allocation, number)))?,
         };
         self.records.get(index).filter(|channel| channel.expires > now).map(|_| index)
     }
@@ -120,15 +130,41 @@ impl Channels {
         let index = match hinted.filter(|channel| channel.allocation == allocation && channel.peer == peer) {
             Some(_) => hint,
             None if !peers.may_have(peer.ip()) => return None,
-            None => *self.by_peer.get(&peer_key(allocation, peer))?,
+            None => self.of_peer((allocation, peer), self.by_peer.tag(&peer_key(allocation, peer)))?,
         };
         self.records.get(index).filter(|channel| channel.expires > now).map(|_| index)
     }
 
+    #[inline]
+    fn numbered(&self, (allocation, number): (u32, u16), tag: Tag) -> Option<u32> {
+        let is = |channel: &Channel| channel.allocation == allocation && channel.number == number;
+        self.by_number.find(tag, |index| self.records.get(index).is_some_and(is))
+    }
+
+    #[inline]
+    fn of_peer(&self, (allocation, peer): (u32, SocketAddr), tag: Tag) -> Option<u32> {
+        let is_at = |other: SocketAddr| other.ip() == peer.ip() && other.port() == peer.port();
+        let is = |channel: &Channel| channel.allocation == allocation && is_at(channel.peer);
+        self.by_peer.find(tag, |index| self.records.get(index).is_some_and(is))
+    }
+
+    /// Returns `number` and `peer` with their tags.
+    #[inline]
+    pub(crate) fn binding(&self, allocation: u32, number: u16, peer: SocketAddr) -> Binding {
+        Binding {
+            allocation,
+            number,
+            peer,
+            number_tag: self.by_number.tag(&number_key(allocation, number)),
+            peer_tag: self.by_peer.tag(&peer_key(allocation, peer)),
+        }
+    }
+
     /// Prefetches what [`Channels::pair`] and [`Channels::bind`] read.
-    pub(crate) fn prefetch(&self, (allocation, list): (u32, &List), number: u16, peer: SocketAddr) {
-        self.by_number.prefetch(&number_key(allocation, number));
-        self.by_peer.prefetch(&peer_key(allocation, peer));
+    #[inline]
+    pub(crate) fn prefetch(&self, binding: &Binding, list: &List) {
+        self.by_number.prefetch(binding.number_tag);
+        self.by_peer.prefetch(binding.peer_tag);
         self.records.prefetch(list.head);
         self.records.prefetch_next();
     }
@@ -136,13 +172,14 @@ impl Channels {
     /// Prefetches what [`Channels::find_peer`] reads without its hint.
     #[inline]
     pub(crate) fn prefetch_peer(&self, allocation: u32, peer: SocketAddr) {
-        self.by_peer.prefetch(&peer_key(allocation, peer));
+        self.by_peer.prefetch(self.by_peer.tag(&peer_key(allocation, peer)));
     }
 
-    /// Returns the state of `number` and `peer`.
-    pub(crate) fn pair(&self, allocation: u32, number: u16, peer: SocketAddr, now: Nanos) -> Pair {
-        let by_number = self.by_number.get(&number_key(allocation, number)).copied();
-        let by_peer = self.by_peer.get(&peer_key(allocation, peer)).copied();
+    /// Returns the state of a number and a peer.
+    pub(crate) fn pair(&self, binding: &Binding, now: Nanos) -> Pair {
+        let Binding { allocation, number, peer, number_tag, peer_tag } = *binding;
+        let by_number = self.numbered((allocation, number), number_tag);
+        let by_peer = self.of_peer((allocation, peer), peer_tag);
         let is_expired = |index: &u32| self.records.get(*index).is_some_and(|channel| channel.expires <= now);
         match (by_number, by_peer) {
             (None, None) => Pair::Free,
@@ -162,16 +199,8 @@ impl Channels {
         }
     }
 
-    /// Binds `number` to `peer`, both unused, or refreshes the channel at `bound`; returns `None` if the table is
-    /// full.
-    pub(crate) fn bind(
-        &mut self,
-        now: Nanos,
-        (allocation, list): (u32, &mut List),
-        number: u16,
-        peer: SocketAddr,
-        bound: Option<u32>,
-    ) -> Option<u32> {
+    /// Binds a number to a peer, both unused, or refreshes the channel at `bound`; returns `None` if the table is full.
+    pub(crate) fn bind(&mut self, now: Nanos, binding: &Binding, list: &mut List, bound: Option<u32>) -> Option<u32> {
         let expires = now.saturating_add(LIFETIME);
         let index = match bound {
             Some(index) => {
@@ -182,11 +211,11 @@ impl Channels {
             }
             None => {
                 let head = list.head;
+                let Binding { allocation, number, peer, number_tag, peer_tag } = *binding;
                 let record =
                     Channel { allocation, number, peer, permission: NO_INDEX, expires, next: head, previous: NO_INDEX };
                 let index = self.records.insert(record)?;
-                let stored = self.by_number.insert(number_key(allocation, number), index)
-                    & self.by_peer.insert(peer_key(allocation, peer), index);
+                let stored = self.by_number.insert(number_tag, index) & self.by_peer.insert(peer_tag, index);
                 debug_assert!(stored, "the indices have the records' capacity");
                 if let Some(channel) = self.records.get_mut(head) {
                     channel.previous = index;
@@ -202,8 +231,9 @@ impl Channels {
     /// Ends the binding at `index`.
     pub(crate) fn remove(&mut self, index: u32, list: &mut List) {
         let Some(channel) = self.records.remove(index) else { return };
-        self.by_number.remove(&number_key(channel.allocation, channel.number));
-        self.by_peer.remove(&peer_key(channel.allocation, channel.peer));
+        let Binding { number_tag, peer_tag, .. } = self.binding(channel.allocation, channel.number, channel.peer);
+        let was_indexed = self.by_number.remove(number_tag, index) & self.by_peer.remove(peer_tag, index);
+        debug_assert!(was_indexed, "every record is in both indices");
         self.wheel.clear(index);
         if let Some(next) = self.records.get_mut(channel.next) {
             next.previous = channel.previous;
@@ -251,7 +281,7 @@ mod tests {
         for (owner, (list, places)) in (0u32..).zip(lists.iter_mut().zip(&mut places)) {
             for (offset, place) in (0u8..).zip(places) {
                 let number = 0x4000 + u16::from(offset);
-                let bound = channels.bind(NOW, (owner, list), number, peer(offset + 1), None);
+                let bound = channels.bind(NOW, &channels.binding(owner, number, peer(offset + 1)), list, None);
                 *place = bound.expect("room");
             }
         }
@@ -318,7 +348,8 @@ mod tests {
         assert_eq!((channels.len(), channels.room()), (8, 0));
         assert!(channels.next_at().is_some_and(|at| at >= NOW.saturating_add(LIFETIME)));
         let later = NOW.saturating_add(Nanos::from_secs(60));
-        let refreshed = channels.bind(later, (1, &mut lists[1]), 0x4002, peer(3), Some(places[1][2]));
+        let binding = channels.binding(1, 0x4002, peer(3));
+        let refreshed = channels.bind(later, &binding, &mut lists[1], Some(places[1][2]));
         assert_eq!(refreshed, Some(places[1][2]));
         let end = NOW.saturating_add(LIFETIME).saturating_add(Nanos::from_secs(2));
         let mut due = std::vec::Vec::new();
@@ -347,7 +378,8 @@ mod tests {
             let expected: std::vec::Vec<_> =
                 (0..4).filter(|place| *place != gone).map(|place| places[0][place]).collect();
             assert_eq!(left, expected);
-            assert_eq!(channels.pair(0, 0x4000 + gone as u16, peer(gone as u8 + 1), NOW), Pair::Free);
+            let binding = channels.binding(0, 0x4000 + gone as u16, peer(gone as u8 + 1));
+            assert_eq!(channels.pair(&binding, NOW), Pair::Free);
         }
     }
 

@@ -368,6 +368,7 @@ impl Credentials {
                     index,
                     expiry_s: u64::MAX,
                     secret: 0,
+                    nonce: None,
                 })
             }
             KeyPlace::Derived(place) => self.derived.at(place).map(|derived| KeptKey {
@@ -379,6 +380,7 @@ impl Credentials {
                 index: 0,
                 expiry_s: derived.expiry_s,
                 secret: derived.secret,
+                nonce: None,
             }),
             KeyPlace::Kept(_) => None,
         }

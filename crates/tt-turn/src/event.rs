@@ -249,13 +249,17 @@ impl Peers {
 
     /// Adds a peer with a new permission (port 0) or a new channel.
     pub(crate) fn add(&mut self, peer: SocketAddr) {
-        let listed = &mut self.listed[..usize::from(self.len)];
-        let is_listed =
-            |known: &SocketAddr| known.ip() == peer.ip() && (peer.port() == 0 || known.port() == peer.port());
-        if listed.iter().any(is_listed) {
-            return;
+        let mut permission = None;
+        let listed = self.listed.iter_mut().take(usize::from(self.len));
+        for known in listed.filter(|known| known.ip() == peer.ip()) {
+            if peer.port() == 0 || known.port() == peer.port() {
+                return;
+            }
+            if known.port() == 0 {
+                permission = permission.or(Some(known));
+            }
         }
-        if let Some(permission) = listed.iter_mut().find(|known| known.ip() == peer.ip() && known.port() == 0) {
+        if let Some(permission) = permission {
             permission.set_port(peer.port());
             return;
         }

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use tt_model::{FiveTuple, Transport};
 
-use crate::table::Table;
+use crate::table::{Hash, Table};
 
 /// Expiry, nanoseconds, and index of a flow's allocation. Tables of integers are memory that is not touched before it is
 /// used.
@@ -74,6 +74,24 @@ pub(crate) struct Flows {
 impl Flows {
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         Self { v4: Table::new(capacity, seed), v6: Table::new(capacity, seed.rotate_left(17)) }
+    }
+
+    /// Returns the hash of `key`, and prefetches its entry.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: &FlowKey) -> Hash {
+        match key {
+            FlowKey::V4(key) => self.v4.prefetch(key),
+            FlowKey::V6(key) => self.v6.prefetch(key),
+        }
+    }
+
+    /// The same as [`Flows::get`] for a key with this hash.
+    #[inline]
+    pub(crate) fn get_hashed(&self, key: &FlowKey, hash: Hash) -> Option<&FlowEntry> {
+        match key {
+            FlowKey::V4(key) => self.v4.get_hashed(key, hash),
+            FlowKey::V6(key) => self.v6.get_hashed(key, hash),
+        }
     }
 
     #[inline]

@@ -42,7 +42,7 @@ impl HmacSha1 {
         let mut block = [0; BLOCK_LEN];
         match block.get_mut(..key.len()) {
             Some(space) => space.copy_from_slice(key),
-            None => block[..20].copy_from_slice(&hash(INITIAL, 0, key)),
+            None => block[..20].copy_from_slice(&to_bytes(hash(INITIAL, 0, key))),
         }
         let mut inner_pad = block.map(|byte| byte ^ 0x36);
         let mut outer_pad = block.map(|byte| byte ^ 0x5C);
@@ -59,7 +59,7 @@ impl HmacSha1 {
     #[inline]
     #[must_use]
     pub fn mac(&self, message: &[u8]) -> [u8; 20] {
-        self.close(&hash(self.inner, BLOCK_LEN, message))
+        self.close(hash(self.inner, BLOCK_LEN, message))
     }
 
     /// Returns whether `mac` is the code of `message`. Compares in constant time.
@@ -87,13 +87,20 @@ impl HmacSha1 {
             compress(&mut state, &[head]);
             hash(state, 2 * BLOCK_LEN, rest)
         };
-        same(&self.close(&digest), mac)
+        same(&self.close(digest), mac)
     }
 
     /// Hashes the inner digest with the outer state: always one block.
     #[inline]
-    fn close(&self, inner_digest: &[u8; 20]) -> [u8; 20] {
-        hash(self.outer, BLOCK_LEN, inner_digest)
+    fn close(&self, inner_digest: [u32; 5]) -> [u8; 20] {
+        const BITS: u64 = 8 * (BLOCK_LEN + 20) as u64;
+        let mut block = [0; BLOCK_LEN];
+        block[..20].copy_from_slice(&to_bytes(inner_digest));
+        block[20] = 0x80;
+        block[BLOCK_LEN - 8..].copy_from_slice(&BITS.to_be_bytes());
+        let mut state = self.outer;
+        compress(&mut state, &[block]);
+        to_bytes(state)
     }
 }
 
@@ -114,19 +121,26 @@ fn same(a: &[u8; 20], b: &[u8; 20]) -> bool {
 
 /// Continues SHA-1 from `state`, after `before` hashed bytes, with `message`.
 #[inline]
-fn hash(mut state: [u32; 5], before: usize, message: &[u8]) -> [u8; 20] {
+fn hash(mut state: [u32; 5], before: usize, message: &[u8]) -> [u32; 5] {
     let (blocks, tail) = message.as_chunks::<BLOCK_LEN>();
     if !blocks.is_empty() {
         compress(&mut state, blocks);
     }
-    let mut last = [[0u8; BLOCK_LEN]; 2];
-    let flat = last.as_flattened_mut();
-    flat[..tail.len()].copy_from_slice(tail);
-    flat[tail.len()] = 0x80;
-    let end = if tail.len() < BLOCK_LEN - 8 { BLOCK_LEN } else { 2 * BLOCK_LEN };
+    let mut last = [0; BLOCK_LEN];
+    last[..tail.len()].copy_from_slice(tail);
+    last[tail.len()] = 0x80;
+    if tail.len() >= BLOCK_LEN - 8 {
+        compress(&mut state, &[last]);
+        last = [0; BLOCK_LEN];
+    }
     let bits = 8 * (before + message.len()) as u64;
-    flat[end - 8..end].copy_from_slice(&bits.to_be_bytes());
-    compress(&mut state, &last[..end / BLOCK_LEN]);
+    last[BLOCK_LEN - 8..].copy_from_slice(&bits.to_be_bytes());
+    compress(&mut state, &[last]);
+    state
+}
+
+#[inline]
+fn to_bytes(state: [u32; 5]) -> [u8; 20] {
     let mut digest = [0; 20];
     for (space, word) in digest.as_chunks_mut::<4>().0.iter_mut().zip(state) {
         *space = word.to_be_bytes();

@@ -265,8 +265,8 @@ impl<'a> Message<'a> {
         if offset == 0 {
             return None;
         }
-        let length = u16::from_be_bytes([*self.bytes.get(offset - 2)?, *self.bytes.get(offset - 1)?]);
-        self.bytes.get(offset..offset + usize::from(length))
+        let (length, rest) = self.bytes.get(offset - 2..)?.split_first_chunk::<2>()?;
+        rest.get(..usize::from(u16::from_be_bytes(*length)))
     }
 
     /// Returns the range of an indexed attribute's value in the datagram, without its padding.

@@ -122,6 +122,29 @@ pub(crate) struct Nonces {
     previous: Option<NonceKey>,
     cookie: Cookie,
     lifetime_s: u64,
+    /// Number of the keys and features: a proof counts for its own alone.
+    generation: u64,
+}
+
+/// A nonce whose code was right, for the one client whose requests are checked with it.
+///
+/// While the client uses the same nonce, its code needs no hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NonceProof {
+    nonce: Nonce,
+    issued_s: u64,
+    generation: u64,
+}
+
+/// Result of [`Nonces::check`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NonceCheck {
+    /// It is stale, forged or another client's.
+    Stale,
+    /// It is that of the proof.
+    Proven,
+    /// It is fresh, and this is its proof.
+    Fresh(NonceProof),
 }
 
 impl core::fmt::Debug for Nonces {
@@ -144,7 +167,13 @@ impl Nonces {
             previous: previous.map(NonceKey::new),
             cookie: features.cookie(),
             lifetime_s: u64::from(lifetime_s),
+            generation: 0,
         }
+    }
+
+    /// Takes the keys and features of `after`; proofs of those before no longer count.
+    pub(crate) fn replace(&mut self, after: Self) {
+        *self = Self { generation: self.generation + 1, ..after };
     }
 
     /// Returns a nonce for `client`.
@@ -156,11 +185,47 @@ impl Nonces {
     /// Returns whether `nonce` was issued to `client` with one of the keys and is not stale.
     #[inline]
     pub(crate) fn is_fresh(&self, nonce: &[u8], unix_s: u64, client: SocketAddr) -> bool {
-        let Ok(nonce) = <&Nonce>::try_from(nonce) else { return false };
-        let Some(issued_s) = issue_time(nonce, unix_s) else { return false };
-        if unix_s.saturating_sub(issued_s) >= self.lifetime_s {
-            return false;
+        self.unproven(nonce, unix_s).is_some_and(|(nonce, issued_s)| self.is_made_for(client, nonce, issued_s))
+    }
+
+    /// Checks `nonce` as [`Nonces::is_fresh`] does. `proof` must be one of an earlier check for the same client.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        nonce: &[u8],
+        unix_s: u64,
+        client: SocketAddr,
+        proof: Option<&NonceProof>,
+    ) -> NonceCheck {
+        let Some((nonce, issued_s)) = self.unproven(nonce, unix_s) else { return NonceCheck::Stale };
+        let proves = |proof: &NonceProof| {
+            (proof.generation, proof.issued_s) == (self.generation, issued_s) && same(&proof.nonce, nonce)
+        };
+        if proof.is_some_and(proves) {
+            NonceCheck::Proven
+        } else if self.is_made_for(client, nonce, issued_s) {
+            NonceCheck::Fresh(NonceProof { nonce: *nonce, issued_s, generation: self.generation })
+        } else {
+            NonceCheck::Stale
         }
+    }
+
+    /// Returns the proof of a nonce that [`Nonces::is_fresh`] has just accepted.
+    pub(crate) fn proof(&self, nonce: &[u8], unix_s: u64) -> Option<NonceProof> {
+        let (nonce, issued_s) = self.unproven(nonce, unix_s)?;
+        Some(NonceProof { nonce: *nonce, issued_s, generation: self.generation })
+    }
+
+    /// Returns a nonce, whose code may be wrong, and its time of issue; `None` for a wrong form and a stale one.
+    #[inline]
+    fn unproven<'n>(&self, nonce: &'n [u8], unix_s: u64) -> Option<(&'n Nonce, u64)> {
+        let nonce = <&Nonce>::try_from(nonce).ok()?;
+        let issued_s = issue_time(nonce, unix_s)?;
+        (unix_s.saturating_sub(issued_s) < self.lifetime_s).then_some((nonce, issued_s))
+    }
+
+    #[inline]
+    fn is_made_for(&self, client: SocketAddr, nonce: &Nonce, issued_s: u64) -> bool {
         let made_with = |key: &NonceKey| same(&key.nonce(issued_s, client, &self.cookie), nonce);
         made_with(&self.current) || self.previous.as_ref().is_some_and(made_with)
     }
@@ -190,7 +255,7 @@ fn same(a: &Nonce, b: &Nonce) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Nonces, SecurityFeatures, offers_algorithms};
+    use super::{NonceCheck, NonceProof, Nonces, SecurityFeatures, offers_algorithms};
     use sha2::{Digest, Sha256};
     use std::net::SocketAddr;
     use std::vec::Vec;
@@ -248,6 +313,38 @@ mod tests {
         assert!(ours.is_fresh(&nonce, 1_000, at) && ours.is_fresh(&nonce, 1_059, at));
         assert!(!ours.is_fresh(&nonce, 1_060, at));
         assert!(ours.is_fresh(&nonce, 995, at) && !ours.is_fresh(&nonce, 994, at));
+    }
+
+    fn proof(nonces: &Nonces, nonce: &[u8], unix_s: u64, at: SocketAddr) -> NonceProof {
+        match nonces.check(nonce, unix_s, at, None) {
+            NonceCheck::Fresh(proof) => proof,
+            other @ (NonceCheck::Stale | NonceCheck::Proven) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_proof_counts_for_its_nonce_its_lifetime_and_its_keys_alone() {
+        let (at, features) =
+            (client("192.0.2.1:4000"), SecurityFeatures { password_algorithms: true, username_anonymity: false });
+        let mut ours = nonces(&KEY, None);
+        let nonce = ours.issue(1_000, at);
+        let proof = proof(&ours, &nonce, 1_000, at);
+        let check = |ours: &Nonces, nonce: &[u8], unix_s| ours.check(nonce, unix_s, at, Some(&proof));
+        assert!(matches!(check(&ours, &nonce, 1_059), NonceCheck::Proven));
+        assert!(matches!(check(&ours, &nonce, 1_060), NonceCheck::Stale));
+        // The time in a nonce repeats: the same text is no nonce of three days later.
+        assert!(matches!(check(&ours, &nonce, 1_000 + (1 << 18)), NonceCheck::Stale));
+        assert!(matches!(check(&ours, &ours.issue(1_001, at), 1_001), NonceCheck::Fresh(_)));
+        for place in 0..nonce.len() {
+            let mut changed = nonce;
+            changed[place] ^= 1;
+            assert!(matches!(check(&ours, &changed, 1_000), NonceCheck::Stale), "byte {place}");
+        }
+        // The same keys again are no reason to trust a proof of before.
+        ours.replace(nonces(&KEY, None));
+        assert!(matches!(check(&ours, &nonce, 1_000), NonceCheck::Fresh(_)));
+        ours.replace(Nonces::new(&[8; 32], None, 60, features));
+        assert!(matches!(check(&ours, &nonce, 1_000), NonceCheck::Stale));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use tt_model::Nanos;
 
 use crate::flow::bits_v6;
 use crate::slab::{List, NO_INDEX, Slab};
-use crate::table::Table;
+use crate::table::{Index, Tag};
 use crate::wheel::Wheel;
 
 /// Lifetime of a permission (RFC 8656 section 9).
@@ -32,6 +32,19 @@ pub(crate) struct Permission {
     pub(crate) expires: Nanos,
     next: u32,
     previous: u32,
+}
+
+/// Where the permission of an address is: a record, live or expired, which a refresh uses again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    tag: Tag,
+    record: Option<u32>,
+}
+
+impl Place {
+    pub(crate) const fn is_recorded(self) -> bool {
+        self.record.is_some()
+    }
 }
 
 fn key(allocation: u32, ip: IpAddr) -> [u64; 3] {
@@ -70,7 +83,7 @@ impl PeerFilter {
 /// The permissions of one worker's allocations.
 #[derive(Debug)]
 pub(crate) struct Permissions {
-    index: Table<[u64; 3], u32>,
+    index: Index,
     records: Slab<Permission>,
     wheel: Wheel,
 }
@@ -78,7 +91,7 @@ pub(crate) struct Permissions {
 impl Permissions {
     pub(crate) fn new(capacity: u32, seed: u64) -> Self {
         Self {
-            index: Table::new(capacity as usize, seed),
+            index: Index::new(capacity as usize, seed),
             records: Slab::new(capacity),
             wheel: Wheel::new(capacity as usize),
         }
@@ -107,9 +120,23 @@ impl Permissions {
         self.records.len()
     }
 
-    /// Prefetches what [`Permissions::install`] reads.
+    /// Returns where the permission of `ip` is, or is to be.
+    #[inline]
+    pub(crate) fn place(&self, allocation: u32, ip: IpAddr) -> Place {
+        let tag = self.index.tag(&key(allocation, ip));
+        Place { tag, record: self.record((allocation, ip), tag) }
+    }
+
+    #[inline]
+    fn record(&self, (allocation, ip): (u32, IpAddr), tag: Tag) -> Option<u32> {
+        let is = |permission: &Permission| permission.allocation == allocation && permission.ip == ip;
+        self.index.find(tag, |index| self.records.get(index).is_some_and(is))
+    }
+
+    /// Prefetches what [`Permissions::place`] and [`Permissions::install`] read.
+    #[inline]
     pub(crate) fn prefetch(&self, (allocation, list): (u32, &List), ip: IpAddr) {
-        self.index.prefetch(&key(allocation, ip));
+        self.prefetch_peer(allocation, ip);
         self.records.prefetch(list.head);
         self.records.prefetch_next();
     }
@@ -117,13 +144,13 @@ impl Permissions {
     /// Prefetches what [`Permissions::find`] reads.
     #[inline]
     pub(crate) fn prefetch_peer(&self, allocation: u32, ip: IpAddr) {
-        self.index.prefetch(&key(allocation, ip));
+        self.index.prefetch(self.index.tag(&key(allocation, ip)));
     }
 
     /// Returns the live permission of `ip`.
     #[inline]
     pub(crate) fn find(&self, allocation: u32, ip: IpAddr, now: Nanos) -> Option<(u32, &Permission)> {
-        let index = *self.index.get(&key(allocation, ip))?;
+        let index = self.place(allocation, ip).record?;
         self.records.get(index).filter(|permission| permission.expires > now).map(|permission| (index, permission))
     }
 
@@ -133,33 +160,27 @@ impl Permissions {
         self.records.get(index).filter(|found| found.allocation == allocation && found.ip == ip && found.expires > now)
     }
 
-    /// Returns whether there is a record, live or expired: then a refresh needs no new one.
-    pub(crate) fn is_recorded(&self, allocation: u32, ip: IpAddr) -> bool {
-        self.index.get(&key(allocation, ip)).is_some()
-    }
-
-    /// Installs or refreshes the permission of `ip`; returns `None` if the table is full.
+    /// Installs or refreshes the permission of `ip` at its place; returns `None` if the table is full.
     pub(crate) fn install(
         &mut self,
         now: Nanos,
         (allocation, list): (u32, &mut List),
-        ip: IpAddr,
+        (ip, place): (IpAddr, Place),
         ports: Ports,
     ) -> Option<u32> {
         let expires = now.saturating_add(LIFETIME);
-        let key = key(allocation, ip);
-        let index = match self.index.get(&key) {
+        let index = match place.record {
             Some(index) => {
-                let permission = self.records.get_mut(*index)?;
+                let permission = self.records.get_mut(index)?;
                 permission.expires = expires;
                 permission.ports = ports;
-                *index
+                index
             }
             None => {
                 let head = list.head;
                 let record = Permission { allocation, ip, ports, expires, next: head, previous: NO_INDEX };
                 let index = self.records.insert(record)?;
-                let stored = self.index.insert(key, index);
+                let stored = self.index.insert(place.tag, index);
                 debug_assert!(stored, "the index has the records' capacity");
                 if let Some(permission) = self.records.get_mut(head) {
                     permission.previous = index;
@@ -175,7 +196,8 @@ impl Permissions {
     /// Ends the permission at `index`.
     pub(crate) fn remove(&mut self, index: u32, list: &mut List) {
         let Some(permission) = self.records.remove(index) else { return };
-        self.index.remove(&key(permission.allocation, permission.ip));
+        let was_indexed = self.index.remove(self.index.tag(&key(permission.allocation, permission.ip)), index);
+        debug_assert!(was_indexed, "every record is in the index");
         self.wheel.clear(index);
         if let Some(next) = self.records.get_mut(permission.next) {
             next.previous = permission.previous;
@@ -223,7 +245,8 @@ mod tests {
         let (mut permissions, mut lists, mut places) = (Permissions::new(8, 7), [List::EMPTY; 2], [[0; 4]; 2]);
         for (owner, (list, places)) in (0u32..).zip(lists.iter_mut().zip(&mut places)) {
             for (last, place) in (1u8..).zip(places) {
-                *place = permissions.install(NOW, (owner, list), ip(last), Ports::All).expect("room");
+                let new = permissions.place(owner, ip(last));
+                *place = permissions.install(NOW, (owner, list), (ip(last), new), Ports::All).expect("room");
             }
         }
         (permissions, lists, places)
@@ -260,7 +283,9 @@ mod tests {
     fn a_refreshed_permission_is_not_due_when_the_others_are() {
         let (mut permissions, mut lists, places) = installed();
         let later = NOW.saturating_add(Nanos::from_secs(60));
-        assert_eq!(permissions.install(later, (1, &mut lists[1]), ip(3), Ports::All), Some(places[1][2]));
+        let known = permissions.place(1, ip(3));
+        let refreshed = permissions.install(later, (1, &mut lists[1]), (ip(3), known), Ports::All);
+        assert_eq!(refreshed, Some(places[1][2]));
         let end = NOW.saturating_add(LIFETIME).saturating_add(Nanos::from_secs(2));
         let mut due = 0;
         while let Some((index, owner)) = permissions.take_due(end) {

@@ -300,7 +300,7 @@ impl PeerPolicy {
     pub fn decides_by_port(&self, ip: IpAddr) -> bool {
         let differs = |ip| [&self.operator, &self.all, &self.opened].iter().any(|ranges| ranges.differs_by_port(ip));
         let has_rules = || differs(ip) || embedded_ipv4(ip, &self.nat64).is_some_and(|inner| differs(inner.into()));
-        self.listens_on(ip) || self.has_port_rules && has_rules()
+        !self.listeners.is_empty() && self.listens_on(ip) || self.has_port_rules && has_rules()
     }
 
     fn listens_on(&self, ip: IpAddr) -> bool {

@@ -41,7 +41,7 @@ use crate::event::Events;
 use crate::flow::{FlowKey, canonical};
 use crate::message::{Class, Message, Method};
 use crate::nonce::{Nonces, SecurityFeatures};
-use crate::output::{Output, WorkerId};
+use crate::output::{Output, ReplyStatus, WorkerId};
 use crate::path::Paths;
 use crate::permission::Permissions;
 use crate::policy::Rule;
@@ -147,7 +147,7 @@ impl Server {
         let further = self.config.realms.len();
         let credentials = RealmCredentials::new(secrets, further, self.shared.seed(), self.capacity.allocations);
         let before = core::mem::replace(&mut self.credentials, credentials);
-        self.nonces = nonces(&self.config, secrets, &self.credentials);
+        self.nonces.replace(nonces(&self.config, secrets, &self.credentials));
         if self.config.removed_users == RemovedUsers::EndAllocations {
             self.end_removed_users(now);
         }
@@ -280,11 +280,13 @@ impl Server {
         probe: &mut P,
     ) -> Output {
         probe.begin();
-        let passed = match datagram.first() {
-            Some(first) if self.is_channel_data(*first) => self.channel_data(now, from, datagram, out, probe),
+        match datagram.first() {
+            Some(first) if self.is_channel_data(*first) => {
+                let passed = self.channel_data(now, from, datagram, out, probe);
+                self.close_pass(passed, probe)
+            }
             Some(_) | None => self.stun(now, from, datagram, out, probe),
-        };
-        self.close_pass(passed, probe)
+        }
     }
 
     /// Handles a packet that a relay socket received. `out` must hold at least 64 bytes.
@@ -366,34 +368,53 @@ impl Server {
         datagram: &[u8],
         out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output, DropReason> {
+    ) -> Output {
+        let request = match self.read(now, from, datagram, probe) {
+            Ok(request) => request,
+            Err(reason) => return self.close_pass(Err(reason), probe),
+        };
+        if request.method == Method::Binding && request.message.unknown_required() == 0 {
+            let replied = self.binding(&request, out, probe);
+            return self.close_pass(replied.map(|len| Output::Reply { len, status: ReplyStatus::Success }), probe);
+        }
+        let passed = self.answer(&request, out, probe);
+        self.close_pass(passed, probe)
+    }
+
+    /// Reads a STUN message, and finds the allocation of its flow.
+    #[inline(always)]
+    fn read<'a, 'f, P: Probe>(
+        &mut self,
+        now: Nanos,
+        from: &'f FiveTuple,
+        datagram: &'a [u8],
+        probe: &mut P,
+    ) -> Result<Request<'a, 'f>, DropReason> {
         if datagram.len() > REQUEST_MAX && is_request(datagram) {
             return Err(DropReason::RequestLength);
         }
         if self.is_banned(from.client.ip(), now) {
             return Err(DropReason::Banned);
         }
+        let flow = FlowKey::of(from);
+        let hash = self.allocations.prefetch_flow(&flow);
         let message = Message::parse(datagram)?;
         probe.mark(Stage::Parse);
         let method = validate(&message)?;
         probe.mark(Stage::Validate);
-        let flow = FlowKey::of(from);
-        let allocation = self.look_up(&flow, now);
+        let allocation = self.count_look_up(self.allocations.find_hashed(&flow, hash, now));
         probe.mark(Stage::LookUp);
-        let request = Request { now, from, flow, allocation, message, method };
-        if method == Method::Binding {
-            return self.binding(&request, out, probe);
-        }
-        if let Some(owner) = self.other_owner(&request.flow, allocation) {
-            return Ok(Output::HandOff(owner));
-        }
-        if method == Method::Send { self.send(&request, out, probe) } else { self.request(&request, out, probe) }
+        Ok(Request { now, from, flow, allocation, message, method })
     }
 
     /// Returns the flow's live allocation, and counts the look-up.
     #[inline]
     fn look_up(&mut self, flow: &FlowKey, now: Nanos) -> Option<u32> {
-        let found = self.allocations.find(flow, now);
+        self.count_look_up(self.allocations.find(flow, now))
+    }
+
+    #[inline]
+    fn count_look_up(&mut self, found: Option<u32>) -> Option<u32> {
         match found {
             Some(_) => self.counters.flow_hits += 1,
             None => self.counters.flow_misses += 1,

@@ -77,6 +77,14 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Prefetches all cache lines of the slot at `index`.
+    #[inline]
+    pub(crate) fn prefetch_whole(&self, index: u32) {
+        if let Some(place) = self.places.get(index as usize) {
+            tt_simd::prefetch_lines(place);
+        }
+    }
+
     /// Iterates over all records with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0u32..).zip(&self.places).filter_map(|(index, place)| Some((index, place.as_ref()?)))

@@ -1,5 +1,9 @@
 //! A hash table with integer keys that grows with use, without tombstones or allocation after its creation.
 
+mod index;
+
+pub(crate) use index::{Index, Tag};
+
 use alloc::boxed::Box;
 use alloc::vec;
 use core::hash::Hasher;
@@ -7,37 +11,49 @@ use core::hash::Hasher;
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
 
+/// The hash of a key in a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hash(usize);
+
 /// A key of whole integers.
 pub(crate) trait Key: Copy + Eq {
     /// The value of an empty bucket, which no key has.
     const EMPTY: Self;
-    /// Feeds the key's integers to the hash.
-    fn feed(&self, hasher: &mut FoldHasher<'_>);
+    /// Returns the seeded hash.
+    fn hash(&self, seed: u64, shared: &SharedSeed) -> usize;
+}
+
+/// Returns the hash of what `feed` feeds.
+#[inline(always)]
+fn folded(seed: u64, shared: &SharedSeed, feed: impl FnOnce(&mut FoldHasher<'_>)) -> usize {
+    let mut hasher = FoldHasher::with_seed(seed, shared);
+    feed(&mut hasher);
+    let hash = hasher.finish();
+    // The lower bits of one multiplication are a progression where keys are, and fill neighbours in a small table.
+    (hash ^ hash >> 32) as usize
 }
 
 impl Key for u64 {
     const EMPTY: Self = 0;
     #[inline]
-    fn feed(&self, hasher: &mut FoldHasher<'_>) {
-        hasher.write_u64(*self);
+    fn hash(&self, seed: u64, shared: &SharedSeed) -> usize {
+        folded(seed, shared, |hasher| hasher.write_u64(*self))
     }
 }
 
 impl Key for u128 {
     const EMPTY: Self = 0;
     #[inline]
-    fn feed(&self, hasher: &mut FoldHasher<'_>) {
-        hasher.write_u128(*self);
+    fn hash(&self, seed: u64, shared: &SharedSeed) -> usize {
+        folded(seed, shared, |hasher| hasher.write_u128(*self))
     }
 }
 
 impl<const N: usize> Key for [u64; N] {
     const EMPTY: Self = [0; N];
     #[inline]
-    fn feed(&self, hasher: &mut FoldHasher<'_>) {
-        for word in self {
-            hasher.write_u64(*word);
-        }
+    fn hash(&self, seed: u64, shared: &SharedSeed) -> usize {
+        folded(seed, shared, |hasher| self.iter().for_each(|word| hasher.write_u64(*word)))
     }
 }
 
@@ -138,21 +154,17 @@ impl<K: Key, V: Value> Table<K, V> {
 
     #[inline]
     fn hash(&self, key: &K) -> usize {
-        let mut hasher = FoldHasher::with_seed(self.seed, &self.shared_seed);
-        key.feed(&mut hasher);
-        let hash = hasher.finish();
-        // The lower bits of one multiplication are a progression where keys are, and fill neighbours in a small table.
-        (hash ^ hash >> 32) as usize
+        key.hash(self.seed, &self.shared_seed)
     }
 
-    /// Returns the bucket of `key`, or the empty one for it, in `region`.
+    /// Returns the bucket of `key`, which has this hash, whose value passes `is`, or the empty one for it, in `region`.
     #[inline]
-    fn find_in(&self, region: Region, key: &K) -> Result<usize, usize> {
-        let mut at = self.hash(key);
+    fn find_in(&self, region: Region, hash: usize, key: &K, is: impl Fn(&V) -> bool) -> Result<usize, usize> {
+        let mut at = hash;
         loop {
             let place = region.place(at);
-            let found = &self.buckets[place].0;
-            if found == key {
+            let (found, value) = &self.buckets[place];
+            if found == key && is(value) {
                 return Ok(place);
             }
             if *found == K::EMPTY {
@@ -162,12 +174,12 @@ impl<K: Key, V: Value> Table<K, V> {
         }
     }
 
-    /// Returns the bucket of `key`, or the empty one for it.
+    /// Returns the bucket of `key`, which has this hash, whose value passes `is`, or the empty one for it.
     #[inline]
-    fn find(&self, key: &K) -> Result<usize, usize> {
-        let found = self.find_in(self.region, key);
+    fn find(&self, hash: usize, key: &K, is: impl Fn(&V) -> bool) -> Result<usize, usize> {
+        let found = self.find_in(self.region, hash, key, &is);
         match (&self.moving, found) {
-            (Some(moving), Err(_)) => self.find_in(moving.region, key).or(found),
+            (Some(moving), Err(_)) => self.find_in(moving.region, hash, key, is).or(found),
             (None, _) | (_, Ok(_)) => found,
         }
     }
@@ -189,35 +201,57 @@ impl<K: Key, V: Value> Table<K, V> {
         }
     }
 
-    /// Prefetches the bucket of `key`.
+    /// Returns the hash of `key`, and prefetches its bucket.
     #[inline]
-    pub(crate) fn prefetch(&self, key: &K) {
-        tt_simd::prefetch(&self.buckets[self.region.place(self.hash(key))]);
+    pub(crate) fn prefetch(&self, key: &K) -> Hash {
+        let hash = self.hash(key);
+        tt_simd::prefetch(&self.buckets[self.region.place(hash)]);
+        Hash(hash)
+    }
+
+    /// The same as [`Table::get`] for a key with this hash.
+    #[inline]
+    pub(crate) fn get_hashed(&self, key: &K, Hash(hash): Hash) -> Option<&V> {
+        self.find(hash, key, |_| true).ok().map(|at| &self.buckets[at].1)
     }
 
     #[inline]
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        self.find(key).ok().map(|at| &self.buckets[at].1)
+        self.find(self.hash(key), key, |_| true).ok().map(|at| &self.buckets[at].1)
     }
 
     /// Sets the value of `key`; returns `false` if the table is full.
     #[must_use]
     pub(crate) fn insert(&mut self, key: K, value: V) -> bool {
         self.move_some();
-        match self.find(&key) {
-            Ok(at) => self.buckets[at].1 = value,
-            Err(_) if self.len == self.capacity => return false,
-            Err(at) => {
-                self.buckets[at] = (key, value);
-                self.len += 1;
-                self.grow();
+        match self.find(self.hash(&key), &key, |_| true) {
+            Ok(at) => {
+                self.buckets[at].1 = value;
+                true
             }
+            Err(at) => self.put(at, key, value),
         }
+    }
+
+    /// Fills the empty bucket at `at`; returns `false` if the table is full.
+    #[inline]
+    fn put(&mut self, at: usize, key: K, value: V) -> bool {
+        if self.len == self.capacity {
+            return false;
+        }
+        self.buckets[at] = (key, value);
+        self.len += 1;
+        self.grow();
         true
     }
 
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
-        let at = self.find(key).ok()?;
+        let at = self.find(self.hash(key), key, |_| true).ok()?;
+        Some(self.take(at))
+    }
+
+    /// Empties the bucket at `at`, which is in use.
+    fn take(&mut self, at: usize) -> V {
         let value = self.buckets[at].1;
         let region = match &mut self.moving {
             Some(moving) if at < self.region.base => {
@@ -228,7 +262,7 @@ impl<K: Key, V: Value> Table<K, V> {
         };
         self.empty(region, at);
         self.len -= 1;
-        Some(value)
+        value
     }
 
     /// Empties the bucket at `hole`, and moves the run that follows it up.
@@ -250,20 +284,31 @@ impl<K: Key, V: Value> Table<K, V> {
     }
 
     /// Takes the next size if half is full and there is a larger one.
+    #[inline]
     fn grow(&mut self) {
         let region = self.region;
         let is_largest = region.base + region.size() == self.buckets.len();
-        if is_largest || self.len * 2 < region.size() || self.moving.is_some() {
-            return;
+        if !is_largest && self.len * 2 >= region.size() && self.moving.is_none() {
+            self.take_next_size(region);
         }
+    }
+
+    #[cold]
+    fn take_next_size(&mut self, region: Region) {
         let empty = (0..region.size()).find(|at| self.buckets[region.place(*at)].0 == K::EMPTY);
         self.moving = Some(Moving { region, next: empty.map_or(0, |at| at + 1), len: self.len });
         self.region = region.next(self.buckets.len() - region.base - region.size());
     }
 
     /// Moves some of the entries that are where they were before the table grew, up to the end of a run.
+    #[inline]
     fn move_some(&mut self) {
-        let Some(mut moving) = self.moving else { return };
+        if let Some(moving) = self.moving {
+            self.move_more(moving);
+        }
+    }
+
+    fn move_more(&mut self, mut moving: Moving) {
         for looked in 0.. {
             if moving.len == 0 {
                 self.moving = None;
@@ -274,7 +319,7 @@ impl<K: Key, V: Value> Table<K, V> {
             let (key, value) = self.buckets[from];
             if key != K::EMPTY {
                 self.buckets[from].0 = K::EMPTY;
-                let (Ok(to) | Err(to)) = self.find_in(self.region, &key);
+                let (Ok(to) | Err(to)) = self.find_in(self.region, self.hash(&key), &key, |_| false);
                 self.buckets[to] = (key, value);
                 moving.len -= 1;
             } else if looked >= MOVED_MIN {

@@ -47,7 +47,10 @@ impl Wheel {
 
     /// Sets `index` to be due at `at` or up to a second later; moves it if it is set.
     pub(crate) fn set(&mut self, index: u32, now: Nanos, at: Nanos) {
-        self.clear(index);
+        match self.links.get(index as usize) {
+            Some(link) if link.place != NONE => self.clear(index),
+            Some(_) | None => {}
+        }
         if self.len == 0 {
             self.cursor_s = now.0 / Nanos::PER_SECOND;
         }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::UserId;
 use super::key::{LongTermKey, PasswordAlgorithm};
+use crate::nonce::NonceProof;
 
 /// The credential that an allocation was made with, or the last one of its user that was accepted since.
 #[derive(Clone, Debug)]
@@ -21,11 +22,19 @@ pub(crate) struct KeptKey {
     pub(super) expiry_s: u64,
     /// Digest of the shared secret that the key was derived from, or 0 for a static user.
     pub(super) secret: u64,
+    /// The client's last nonce.
+    pub(super) nonce: Option<NonceProof>,
 }
 
 impl KeptKey {
     pub(crate) fn key(&self) -> &LongTermKey {
         &self.key
+    }
+
+    /// Returns the proof of the client's last nonce.
+    #[inline]
+    pub(crate) fn nonce(&self) -> Option<&NonceProof> {
+        self.nonce.as_ref()
     }
 
     /// Returns the expiry of a time-limited name in Unix seconds, else `u64::MAX`.
@@ -46,8 +55,24 @@ impl KeptKeys {
         Self { kept: Vec::with_capacity(allocations as usize), capacity: allocations as usize }
     }
 
+    #[inline]
     pub(crate) fn get(&self, allocation: u32) -> Option<&KeptKey> {
         self.kept.get(allocation as usize)?.as_ref()
+    }
+
+    /// Prefetches the key of an allocation.
+    #[inline]
+    pub(crate) fn prefetch(&self, allocation: u32) {
+        if let Some(kept) = self.kept.get(allocation as usize) {
+            tt_simd::prefetch_lines(kept);
+        }
+    }
+
+    /// Keeps the proof of a nonce of an allocation's client.
+    pub(crate) fn keep_nonce(&mut self, allocation: u32, proof: NonceProof) {
+        if let Some(Some(kept)) = self.kept.get_mut(allocation as usize) {
+            kept.nonce = Some(proof);
+        }
     }
 
     /// Keeps the key of an allocation, in place of that of the allocation before it.

@@ -39,7 +39,7 @@ impl HmacSha256 {
         let mut block = [0; BLOCK_LEN];
         match block.get_mut(..key.len()) {
             Some(space) => space.copy_from_slice(key),
-            None => block[..32].copy_from_slice(&hash(INITIAL, 0, key)),
+            None => block[..32].copy_from_slice(&to_bytes(hash(INITIAL, 0, key))),
         }
         let mut inner_pad = block.map(|byte| byte ^ 0x36);
         let mut outer_pad = block.map(|byte| byte ^ 0x5C);
@@ -56,7 +56,7 @@ impl HmacSha256 {
     #[inline]
     #[must_use]
     pub fn mac(&self, message: &[u8]) -> [u8; 32] {
-        self.close(&hash(self.inner, BLOCK_LEN, message))
+        self.close(hash(self.inner, BLOCK_LEN, message))
     }
 
     /// Returns whether `mac` is the code of a STUN message up to its MESSAGE-INTEGRITY-SHA256. Compares in constant
@@ -78,13 +78,20 @@ impl HmacSha256 {
             compress256(&mut state, &[head]);
             hash(state, 2 * BLOCK_LEN, rest)
         };
-        same(&self.close(&digest), mac)
+        same(&self.close(digest), mac)
     }
 
     /// Hashes the inner digest with the outer state: always one block.
     #[inline]
-    fn close(&self, inner_digest: &[u8; 32]) -> [u8; 32] {
-        hash(self.outer, BLOCK_LEN, inner_digest)
+    fn close(&self, inner_digest: [u32; 8]) -> [u8; 32] {
+        const BITS: u64 = 8 * (BLOCK_LEN + 32) as u64;
+        let mut block = [0; BLOCK_LEN];
+        block[..32].copy_from_slice(&to_bytes(inner_digest));
+        block[32] = 0x80;
+        block[BLOCK_LEN - 8..].copy_from_slice(&BITS.to_be_bytes());
+        let mut state = self.outer;
+        compress256(&mut state, &[block]);
+        to_bytes(state)
     }
 }
 
@@ -98,19 +105,26 @@ fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 
 /// Continues SHA-256 from `state`, after `before` hashed bytes, with `message`.
 #[inline]
-fn hash(mut state: [u32; 8], before: usize, message: &[u8]) -> [u8; 32] {
+fn hash(mut state: [u32; 8], before: usize, message: &[u8]) -> [u32; 8] {
     let (blocks, tail) = message.as_chunks::<BLOCK_LEN>();
     if !blocks.is_empty() {
         compress256(&mut state, blocks);
     }
-    let mut last = [[0u8; BLOCK_LEN]; 2];
-    let flat = last.as_flattened_mut();
-    flat[..tail.len()].copy_from_slice(tail);
-    flat[tail.len()] = 0x80;
-    let end = if tail.len() < BLOCK_LEN - 8 { BLOCK_LEN } else { 2 * BLOCK_LEN };
+    let mut last = [0; BLOCK_LEN];
+    last[..tail.len()].copy_from_slice(tail);
+    last[tail.len()] = 0x80;
+    if tail.len() >= BLOCK_LEN - 8 {
+        compress256(&mut state, &[last]);
+        last = [0; BLOCK_LEN];
+    }
     let bits = 8 * (before + message.len()) as u64;
-    flat[end - 8..end].copy_from_slice(&bits.to_be_bytes());
-    compress256(&mut state, &last[..end / BLOCK_LEN]);
+    last[BLOCK_LEN - 8..].copy_from_slice(&bits.to_be_bytes());
+    compress256(&mut state, &[last]);
+    state
+}
+
+#[inline]
+fn to_bytes(state: [u32; 8]) -> [u8; 32] {
     let mut digest = [0; 32];
     for (space, word) in digest.as_chunks_mut::<4>().0.iter_mut().zip(state) {
         *space = word.to_be_bytes();

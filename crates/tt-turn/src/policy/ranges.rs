@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::peer_range::{PeerRange, bits};
+use super::peer_range::PeerRange;
 use super::{PeerDecision, RuleIndex};
 
 /// What decides between two rules of equally large ranges: the operator before the built-in list, a denial before an
@@ -50,9 +50,13 @@ struct Segment {
 }
 
 impl Segment {
-    fn find(&self, port: u16) -> Option<Match> {
+    #[inline]
+    fn find(&self, port: u16) -> Option<&Match> {
         let next = self.more.partition_point(|segment| segment.first <= port);
-        next.checked_sub(1).and_then(|index| self.more.get(index)).map_or(self.found, |segment| segment.found)
+        match next.checked_sub(1).and_then(|index| self.more.get(index)) {
+            Some(segment) => segment.found.as_ref(),
+            None => self.found.as_ref(),
+        }
     }
 
     fn ports(&self) -> impl Iterator<Item = PortSegment> {
@@ -83,7 +87,7 @@ impl Segment {
     fn cut(&mut self, at: u16) {
         let next = self.more.partition_point(|segment| segment.first < at);
         if at > 0 && self.more.get(next).is_none_or(|segment| segment.first != at) {
-            let found = self.find(at);
+            let found = self.find(at).copied();
             self.more.insert(next, PortSegment { first: at, found });
         }
     }
@@ -93,13 +97,15 @@ impl Segment {
 #[derive(Clone, Debug)]
 pub(super) struct Ranges {
     v4: Vec<Segment>,
+    /// The first address of each segment of IPv4: a look-up reads two cache lines of them.
+    v4_firsts: Vec<u32>,
     v6: Vec<Segment>,
 }
 
 impl Default for Ranges {
     fn default() -> Self {
         let whole = Segment { first: 0, found: None, more: Vec::new() };
-        Self { v4: vec![whole.clone()], v6: vec![whole] }
+        Self { v4: vec![whole.clone()], v4_firsts: vec![0], v6: vec![whole] }
     }
 }
 
@@ -125,22 +131,25 @@ impl Ranges {
         for segment in segments.iter_mut().filter(|segment| (first..=last).contains(&segment.first)) {
             segment.apply(ports, found);
         }
+        if is_ipv4 {
+            self.v4_firsts.clear();
+            self.v4_firsts.extend(self.v4.iter().map(|segment| segment.first as u32));
+        }
     }
 
     #[inline]
-    pub(super) fn find(&self, ip: IpAddr, port: u16) -> Option<Match> {
-        let segment = self.segment(ip)?;
-        if segment.more.is_empty() { segment.found } else { segment.find(port) }
+    pub(super) fn find(&self, ip: IpAddr, port: u16) -> Option<&Match> {
+        self.segment(ip)?.find(port)
     }
 
     /// Returns allowed if a port of `ip` is, else the decision about its first port. `default` is for ports without a
     /// rule.
     pub(super) fn decide_any(&self, ip: IpAddr, default: PeerDecision) -> PeerDecision {
-        let decision = |found: Option<Match>| found.map_or(default, |found| found.decision);
+        let decision = |found: &Option<Match>| found.as_ref().map_or(default, |found| found.decision);
         let Some(segment) = self.segment(ip) else { return default };
-        match segment.more.iter().any(|ports| decision(ports.found) == PeerDecision::Allowed) {
+        match segment.more.iter().any(|ports| decision(&ports.found) == PeerDecision::Allowed) {
             true => PeerDecision::Allowed,
-            false => decision(segment.found),
+            false => decision(&segment.found),
         }
     }
 
@@ -151,9 +160,16 @@ impl Ranges {
 
     #[inline]
     fn segment(&self, ip: IpAddr) -> Option<&Segment> {
-        let segments = if ip.is_ipv4() { &self.v4 } else { &self.v6 };
-        let bits = bits(ip);
-        let next = segments.partition_point(|segment| segment.first <= bits);
+        let (segments, next) = match ip {
+            IpAddr::V4(ip) => {
+                let bits = ip.to_bits();
+                (&self.v4, self.v4_firsts.partition_point(|first| *first <= bits))
+            }
+            IpAddr::V6(ip) => {
+                let bits = ip.to_bits();
+                (&self.v6, self.v6.partition_point(|segment| segment.first <= bits))
+            }
+        };
         segments.get(next.checked_sub(1)?)
     }
 

@@ -12,6 +12,7 @@ use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::event::{AllocationEvent, AllocationStart, EndReason, GrantRequest};
 use crate::flow::canonical;
+use crate::message::Known;
 use crate::rejection::{RejectReason, Rejection};
 use crate::slab::NO_INDEX;
 use relays::Choice;
@@ -91,6 +92,10 @@ impl Server {
         }
         if let Some(key) = self.credentials.of(user.realm).kept_key(user) {
             self.kept_keys.keep(index, key);
+            let nonce = request.message.value(Known::Nonce).unwrap_or_default();
+            if let Some(proof) = self.nonces.proof(nonce, self.clock.unix_s(request.now)) {
+                self.kept_keys.keep_nonce(index, proof);
+            }
         }
         if let Some((relay, claimed)) = choice.claimed {
             self.reservations.take_back(relay);

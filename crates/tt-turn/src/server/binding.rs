@@ -2,28 +2,22 @@
 
 use tt_meter::{Probe, Stage};
 
-use super::reply::close;
 use super::{Request, Server};
 use crate::drop_reason::DropReason;
 use crate::emit::Emitter;
-use crate::error::ErrorCode;
 use crate::flow::canonical;
 use crate::message::{Class, Method, attribute};
-use crate::output::{Output, ReplyStatus};
 
 impl Server {
-    /// Responds with the source address of the request (RFC 8489 section 6.3.1.1).
+    /// Responds with the source address of the request (RFC 8489 section 6.3.1.1). Returns the length of the response.
     #[inline]
     pub(super) fn binding<P: Probe>(
         &mut self,
         request: &Request<'_, '_>,
         out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output, DropReason> {
+    ) -> Result<usize, DropReason> {
         self.counters.bindings += 1;
-        if request.message.unknown_required() > 0 {
-            return self.refuse(request, ErrorCode::UnknownAttribute, out, probe);
-        }
         let client = canonical(request.from.client);
         if !self.shared.spend_binding_reply(request.now, client.ip()) {
             return Err(DropReason::BindingBudget);
@@ -35,8 +29,8 @@ impl Server {
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
         }
-        let reply = close(reply, ReplyStatus::Success)?;
+        let len = reply.finish().ok_or(DropReason::OutBuffer)?.len();
         self.counters.bindings_answered += 1;
-        Ok(reply)
+        Ok(len)
     }
 }

@@ -11,7 +11,7 @@ use crate::config::{Hairpin, PERMISSIONS_GUARANTEED};
 use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::message::{Message, XorAddress, attribute};
-use crate::permission::Ports;
+use crate::permission::{Place, Ports};
 use crate::policy::{OWN_RELAY, Ownership, PeerDecision, RuleIndex};
 use crate::rejection::{RejectReason, Rejection};
 use crate::shared::RelayEnd;
@@ -34,18 +34,20 @@ impl Server {
             self.same_family(request.now, index, peer)?;
             self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
             asked += 1;
-            added += usize::from(!self.permissions.is_recorded(index, peer.ip()));
+            added += usize::from(!self.permissions.place(index, peer.ip()).is_recorded());
         }
         if asked == 0 {
             return Err(ErrorCode::BadRequest.into());
         }
         // An address that occurs twice was counted twice: clients name each candidate with its port.
-        if self.permissions_fit(index, added).is_err() || !self.is_guaranteed(index, added) {
+        let (_, has) = self.account_of(index).ok_or(ErrorCode::AllocationMismatch)?;
+        if self.permissions_fit(has, added).is_err() || !is_guaranteed(has, added) {
             self.install_distinct(request, index)?;
         }
         for peer in peers(&request.message).flatten() {
             let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
-            self.install_permission(request, index, peer.ip(), ports)?;
+            let place = self.permissions.place(index, peer.ip());
+            self.install_permission(request.now, index, (peer.ip(), place), ports)?;
         }
         self.touch_paths(index);
         Ok(Granted::Done)
@@ -55,16 +57,19 @@ impl Server {
     fn install_distinct(&mut self, request: &Request<'_, '_>, index: u32) -> Result<(), Rejection> {
         let mut installed = [0u32; 2];
         for peer in peers(&request.message).flatten() {
-            if self.permissions.is_recorded(index, peer.ip()) {
+            let place = self.permissions.place(index, peer.ip());
+            if place.is_recorded() {
                 continue;
             }
             let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
             let units = Units { permissions: 1, channels: 0 };
-            if let Err(reason) = self.permissions_fit(index, 1).and_then(|()| self.take_pooled(index, units)) {
+            let (account, has) = self.account_of(index).ok_or(ErrorCode::AllocationMismatch)?;
+            let taken = self.permissions_fit(has, 1).and_then(|()| self.take_pooled((account, has), units));
+            if let Err(reason) = taken {
                 self.withdraw_latest(index, installed);
                 return Err(reason.into());
             }
-            self.install_permission(request, index, peer.ip(), ports)?;
+            self.install_permission(request.now, index, (peer.ip(), place), ports)?;
             installed[IpFamily::of(peer.ip()) as usize] += 1;
         }
         Ok(())
@@ -83,10 +88,10 @@ impl Server {
         }
     }
 
-    /// Checks that the allocation may have `added` more permissions.
-    pub(super) fn permissions_fit(&self, allocation: u32, added: usize) -> Result<(), RejectReason> {
-        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.used().0);
-        let own = self.capacity.permissions_per_allocation.saturating_sub(used) as usize;
+    /// Checks that an allocation that has `has` may have `added` more permissions.
+    #[inline]
+    pub(super) fn permissions_fit(&self, has: Units, added: usize) -> Result<(), RejectReason> {
+        let own = self.capacity.permissions_per_allocation.saturating_sub(has.permissions) as usize;
         if added > own {
             return Err(RejectReason::PermissionsPerAllocation);
         }
@@ -96,22 +101,16 @@ impl Server {
         Ok(())
     }
 
-    /// Returns whether `added` more permissions are among those that the allocation is guaranteed.
-    fn is_guaranteed(&self, allocation: u32, added: usize) -> bool {
-        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.used().0);
-        added == 0 || used as usize + added <= PERMISSIONS_GUARANTEED as usize
-    }
-
     pub(super) fn install_permission(
         &mut self,
-        request: &Request<'_, '_>,
+        now: Nanos,
         index: u32,
-        ip: IpAddr,
+        (ip, place): (IpAddr, Place),
         ports: Ports,
     ) -> Result<u32, ErrorCode> {
         let leg = self.allocations.leg_mut(index, IpFamily::of(ip)).ok_or(ErrorCode::AllocationMismatch)?;
         let before = leg.permissions.len;
-        let installed = self.permissions.install(request.now, (index, &mut leg.permissions), ip, ports);
+        let installed = self.permissions.install(now, (index, &mut leg.permissions), (ip, place), ports);
         if leg.permissions.len > before {
             leg.peers.add(ip);
             self.origins.add_peer(index, SocketAddr::new(ip, 0));
@@ -220,6 +219,11 @@ impl Server {
         }
         rule
     }
+}
+
+/// Returns whether `added` more permissions are among those that an allocation is guaranteed.
+fn is_guaranteed(has: Units, added: usize) -> bool {
+    added == 0 || has.permissions as usize + added <= PERMISSIONS_GUARANTEED as usize
 }
 
 /// Iterates over every XOR-PEER-ADDRESS; `None` for an invalid one. IPv4-mapped addresses stay IPv6.

@@ -10,7 +10,7 @@ use crate::config::{ExpiryCheck, PasswordAlgorithms};
 use crate::credential::{Answer, Expiry, KeptKey, KeyPlace, LongTermKey, Name, PasswordAlgorithm, Path, User};
 use crate::error::ErrorCode;
 use crate::message::{Known, Message};
-use crate::nonce::offers_algorithms;
+use crate::nonce::{NonceCheck, offers_algorithms};
 use crate::realm::RealmId;
 
 impl Server {
@@ -77,8 +77,13 @@ impl Server {
         if let Some((realm, id, quota_key)) =
             owner.filter(|(realm, ..)| self.matches_kept_key(index, *realm, &shown, unix_s, message))
         {
-            let user = User { realm, id, quota_key, answer: shown.path.answer, key: KeyPlace::Kept(index) };
-            return self.check_nonce(&shown, unix_s, from.client, user);
+            let proof = self.kept_keys.get(index).and_then(KeptKey::nonce);
+            match self.nonces.check(shown.nonce, unix_s, from.client, proof) {
+                NonceCheck::Stale => return Err(ErrorCode::StaleNonce),
+                NonceCheck::Proven => {}
+                NonceCheck::Fresh(proof) => self.kept_keys.keep_nonce(index, proof),
+            }
+            return Ok(User { realm, id, quota_key, answer: shown.path.answer, key: KeyPlace::Kept(index) });
         }
         let exempt = match self.config.expiry_check {
             ExpiryCheck::AtAllocate => owner.map(|(_, id, _)| id),

@@ -92,6 +92,14 @@ impl Origins {
         }
     }
 
+    /// Prefetches what [`Origins::add_peer`] reads.
+    #[inline]
+    pub(super) fn prefetch_peers(&self, index: u32) {
+        if let Some(peers) = self.peers.get(index as usize) {
+            tt_simd::prefetch_lines(peers);
+        }
+    }
+
     pub(super) fn get(&self, index: u32) -> Option<&Origin> {
         self.kept.get(index as usize)
     }

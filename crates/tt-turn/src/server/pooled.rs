@@ -13,12 +13,12 @@ pub(super) struct Units {
 }
 
 impl Server {
-    /// Takes what an allocation needs from the pools before it gets `added` permissions and channels; all or none.
+    /// Takes what an allocation that has `has` needs from the pools before it gets `added` permissions and channels; all or none.
     ///
     /// # Errors
     /// A pool is empty, or the user has its share.
-    pub(super) fn take_pooled(&self, index: u32, added: Units) -> Result<(), RejectReason> {
-        let Some((account, has)) = self.account_of(index) else { return Ok(()) };
+    #[inline]
+    pub(super) fn take_pooled(&self, (account, has): (u32, Units), added: Units) -> Result<(), RejectReason> {
         let permissions = beyond(has.permissions, added.permissions, PERMISSIONS_GUARANTEED);
         let channels = beyond(has.channels, added.channels, CHANNELS_GUARANTEED);
         self.shared.take(account, Pool::Permissions, permissions)?;
@@ -38,7 +38,9 @@ impl Server {
         self.shared.give(account, Pool::Channels, beyond(has.channels, ended.channels, CHANNELS_GUARANTEED));
     }
 
-    fn account_of(&self, index: u32) -> Option<(u32, Units)> {
+    /// Returns the account of an allocation's user, and what the allocation has.
+    #[inline]
+    pub(super) fn account_of(&self, index: u32) -> Option<(u32, Units)> {
         let allocation = self.allocations.get(index)?;
         let (permissions, channels) = allocation.used();
         Some((allocation.account, Units { permissions, channels }))
@@ -46,6 +48,7 @@ impl Server {
 }
 
 /// Returns how many of the `more` units after the first `has` are beyond the `guaranteed` ones.
+#[inline]
 fn beyond(has: u32, more: u32, guaranteed: u32) -> u32 {
     (has + more).saturating_sub(guaranteed.max(has))
 }

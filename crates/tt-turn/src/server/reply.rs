@@ -7,6 +7,7 @@ use tt_meter::{Probe, Stage};
 use super::{Request, Server};
 use tt_model::{IpFamily, Transport};
 
+use crate::channel::Binding;
 use crate::config::{DontFragment, FingerprintUse};
 use crate::credential::{Answer, User};
 use crate::drop_reason::DropReason;
@@ -42,16 +43,43 @@ pub(super) enum Granted {
 }
 
 impl Server {
-    /// Authenticates a TURN request, decides it and writes the response.
-    pub(super) fn request<P: Probe>(
+    /// Responds to a request other than a plain Binding, or relays an indication.
+    pub(super) fn answer<P: Probe>(
         &mut self,
         request: &Request<'_, '_>,
         out: &mut [u8],
         probe: &mut P,
     ) -> Result<Output, DropReason> {
-        if request.method == Method::ChannelBind {
-            self.prefetch_channel(request);
+        if request.method == Method::Binding {
+            self.counters.bindings += 1;
+            return self.refuse(request, ErrorCode::UnknownAttribute, out, probe);
         }
+        if let Some(owner) = self.other_owner(&request.flow, request.allocation) {
+            return Ok(Output::HandOff(owner));
+        }
+        if let Some(index) = request.allocation {
+            self.allocations.prefetch_whole(index);
+            self.kept_keys.prefetch(index);
+        }
+        match request.method {
+            Method::Send => self.send(request, out, probe),
+            Method::Binding
+            | Method::Allocate
+            | Method::Refresh
+            | Method::Data
+            | Method::CreatePermission
+            | Method::ChannelBind => self.request(request, out, probe),
+        }
+    }
+
+    /// Authenticates a TURN request, decides it and writes the response.
+    fn request<P: Probe>(
+        &mut self,
+        request: &Request<'_, '_>,
+        out: &mut [u8],
+        probe: &mut P,
+    ) -> Result<Output, DropReason> {
+        let binding = if request.method == Method::ChannelBind { self.prefetch_channel(request) } else { None };
         let user = match self.authenticate(request) {
             Ok(user) => user,
             Err(error) => return self.refuse(request, error, out, probe),
@@ -59,7 +87,7 @@ impl Server {
         let decided = if self.unknown_required(&request.message) > 0 {
             Err(ErrorCode::UnknownAttribute.into())
         } else {
-            self.decide(request, &user)
+            self.decide(request, &user, binding)
         };
         // A user that guesses tokens has a budget of responses.
         let guesses = decided.as_ref().is_err_and(|rejection| rejection.reason == Some(RejectReason::Token));
@@ -94,12 +122,17 @@ impl Server {
         close(reply, status)
     }
 
-    fn decide(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, Rejection> {
+    fn decide(
+        &mut self,
+        request: &Request<'_, '_>,
+        user: &User,
+        binding: Option<Binding>,
+    ) -> Result<Granted, Rejection> {
         match request.method {
             Method::Allocate => self.allocate(request, user),
             Method::Refresh => self.refresh(request, user),
             Method::CreatePermission => self.create_permission(request, user),
-            Method::ChannelBind => self.channel_bind(request, user),
+            Method::ChannelBind => self.channel_bind(request, user, binding),
             Method::Binding | Method::Send | Method::Data => Err(ErrorCode::BadRequest.into()),
         }
     }

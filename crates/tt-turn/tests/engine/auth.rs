@@ -125,6 +125,34 @@ fn case_a31_a32_stale_nonce_and_the_order_of_checks() {
     assert_eq!(refresh(&mut world, &fresh, &key("alice")).code(), 437);
 }
 
+/// A server may remember that a client's nonce was right: not for the next client in the place of its allocation.
+#[test]
+fn an_allocation_in_the_place_of_another_does_not_accept_its_nonce() {
+    let mut world = World::new();
+    let (before, after) = (addr(FROM), addr("192.0.2.1:2"));
+    let refresh = |world: &mut World, from, nonce: &[u8], lifetime_s: u32| {
+        let tid = world.tid();
+        let request = Writer::new(REFRESH, 0, tid)
+            .attr(wire::LIFETIME, &lifetime_s.to_be_bytes())
+            .attr(wire::USERNAME, b"alice")
+            .attr(REALM, b"example.org")
+            .attr(NONCE, nonce)
+            .integrity(&key("alice"));
+        world.client(from, &request.0).reply().code()
+    };
+    world.allocate(before);
+    let nonce = world.nonce(before);
+    assert_eq!([600, 600, 0].map(|lifetime_s| refresh(&mut world, before, &nonce, lifetime_s)), [0; 3]);
+    world.allocate(after);
+    assert_eq!(refresh(&mut world, after, &nonce, 600), 438);
+    let own = world.nonce(after);
+    assert_eq!([(); 2].map(|()| refresh(&mut world, after, &own, 600)), [0; 2]);
+    assert_eq!(refresh(&mut world, after, &nonce, 600), 438);
+    world.pass_s(3_600);
+    assert_eq!(refresh(&mut world, after, &own, 600), 438);
+    world.probe();
+}
+
 #[test]
 fn case_a33_a34_a41_nonces_of_others_and_forged_ones() {
     let mut world = World::new();
