@@ -3,13 +3,16 @@
 mod ablation_plot;
 mod ablation_text;
 mod portrait;
+mod simulated;
 mod text;
 
 use std::io;
 
 use serde::Serialize;
 
-use crate::report::{Environment, Estimate};
+pub use simulated::Simulated;
+
+use crate::report::{Environment, Estimate, Source};
 
 /// The whole result of one `truetick bench ring`.
 #[derive(Clone, Debug, Serialize)]
@@ -392,6 +395,12 @@ pub struct AblationStep {
     pub what: &'static str,
     /// NullRing's chart; `None` for the steps that only its text has.
     pub published_p50_ns: Option<f64>,
+    /// Where the published figure comes from.
+    pub published_source: &'static str,
+    /// The code of a build with the step.
+    pub sources: &'static [Source],
+    /// The code in its place without the step; empty where it is only left out.
+    pub sources_without: &'static [Source],
     /// This and every earlier step on.
     pub cumulative: StepFigures,
     /// Against the step before: negative is quicker; `None` for the first.
