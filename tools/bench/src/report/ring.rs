@@ -238,6 +238,8 @@ pub struct FloorQuantile {
 }
 
 /// Two changes, each made with and without the other. If they overlap, the two figures of each are bounds and no sum.
+///
+/// Line, first ring and second evaluator sum to the whole, and so do line, first ring, first evaluator and overlap.
 #[derive(Clone, Debug, Serialize)]
 pub struct Parts {
     /// One cache line, nothing judged: the machine's share, with both stamps.
@@ -248,6 +250,8 @@ pub struct Parts {
     pub evaluator_ns: [Estimate; 2],
     /// By how much both together differ from the sum of each alone: the residual.
     pub overlap_ns: Estimate,
+    /// The ring with the evaluator, in the same rounds.
+    pub whole_ns: Estimate,
     /// What two equal builds differ by.
     pub noise_ns: f64,
     /// Whether the residual is none.
