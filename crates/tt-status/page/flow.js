@@ -39,9 +39,9 @@ export function showFlow(part, paths, absence = "not measured in this run; use t
     }
     way.append(make("li", { class: "end" }, to));
     const whole = make("p", { class: "whole" });
-    if (isKnown(path.whole)) whole.append(make("b", {}, time(path.whole)), " the sum: a pass with stamps, mean");
+    if (isKnown(path.whole)) whole.append(make("span", { class: "sum" }, make("b", {}, time(path.whole)), " the sum: a pass with stamps, mean"));
     else whole.append(path.parts.some((stage) => isKnown(stage.ns)) ? "" : absence);
-    if (isKnown(path.plain)) whole.append(make("span", {}, make("b", {}, time(path.plain)), " a pass without stamps, mean"));
+    if (isKnown(path.plain)) whole.append(make("span", { class: "plain" }, make("b", {}, time(path.plain)), " a pass without stamps, mean"));
     row.append(way, whole);
     return row;
   }));

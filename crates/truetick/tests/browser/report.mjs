@@ -152,7 +152,7 @@ seen.code = await wide.$$eval("#figure-ablation td.code", (cells) => cells.map((
 seen.publishedSources = await texts(wide, "#figure-ablation .published-source");
 seen.map = await wide.$$eval("#figure-map tbody tr", (rows) => rows.map((row) => [row.querySelector("th").textContent, [...row.querySelectorAll("li")].map((line) => line.textContent)]));
 seen.comparison = await comparison(wide);
-seen.whole = await wide.$$eval(".path", (paths) => Object.fromEntries(paths.map((path) => [path.dataset.engine, path.querySelector(".whole > b")?.textContent ?? null])));
+seen.whole = await wide.$$eval(".path", (paths) => Object.fromEntries(paths.map((path) => [path.dataset.engine, path.querySelector(".whole .sum b")?.textContent ?? null])));
 seen.flow = await wide.$$eval(".path", (paths) => Object.fromEntries(paths.map((path) => [path.dataset.engine, [...path.querySelectorAll(".stage")].map((stage) => [stage.querySelector("span").textContent, stage.querySelector("b").textContent])])));
 await shoot(wide, "wide");
 await wide.emulateMedia({ colorScheme: "dark" });
