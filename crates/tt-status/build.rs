@@ -7,10 +7,12 @@ fn main() -> std::io::Result<()> {
     pack::pack(&[
         "page/ablation.js",
         "page/base.css",
+        "page/comparison.js",
         "page/figures.css",
         "page/figures.js",
         "page/flow.js",
         "page/line.js",
+        "page/map.js",
         "page/parts.js",
         "page/sharing.js",
         "page/spread.js",

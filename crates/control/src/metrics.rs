@@ -111,15 +111,28 @@ impl Exposition {
 
     fn stages(&mut self, engine: &str, stages: &Stages) {
         let name = format!("truetick_{engine}_stage_seconds");
-        self.family(&name, "summary", "Sampled time of each stage of a pass.");
-        for stage in &stages.stages {
-            let labels = [("stage", stage.stage)];
-            self.sample(&format!("{name}_sum"), &labels, seconds(stage.mean_ns) * stage.n as f64);
-            self.sample(&format!("{name}_count"), &labels, stage.n as f64);
+        self.family(
+            &name,
+            "summary",
+            "Sampled time of each stage of a pass, of the rest after them and of the probe: the parts of the stamped \
+             passes.",
+        );
+        let parts = stages.stages.iter().map(|stage| (stage.stage, stage.n, stage.mean_ns));
+        let others = stages.stamped.map(|all| [("rest", all.n, all.rest_ns), ("probe", all.n, all.probe_ns)]);
+        for (part, n, mean_ns) in parts.chain(others.into_iter().flatten()) {
+            let labels = [("stage", part)];
+            self.sample(&format!("{name}_sum"), &labels, seconds(mean_ns) * n as f64);
+            self.sample(&format!("{name}_count"), &labels, n as f64);
+        }
+        if let Some(stamped) = &stages.stamped {
+            let name = format!("truetick_{engine}_stamped_pass_seconds");
+            self.family(&name, "summary", "Sampled time of the passes whose stages were stamped, with the stamps.");
+            self.sample(&format!("{name}_sum"), &[], seconds(stamped.mean_ns) * stamped.n as f64);
+            self.sample(&format!("{name}_count"), &[], stamped.n as f64);
         }
         if let Some(pass) = &stages.pass {
             let name = format!("truetick_{engine}_pass_seconds");
-            self.family(&name, "summary", "Sampled time of a whole pass.");
+            self.family(&name, "summary", "Sampled time of a whole pass without stamps.");
             self.summary(&name, &[], pass);
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tt_status::Reading;
 
 use super::*;
-use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages, StampedPass};
 use tt_status::allocation_messages::MessageStatus;
 use tt_status::market::MarketStatus;
 use tt_status::risk::{
@@ -90,7 +90,8 @@ fn turn() -> TurnStatus {
         ledger: Accounting::new("datagrams", 10, vec![Count { name: "replied", count: 7 }], drops),
         stages: Stages {
             one_in: 64,
-            stages: vec![StageMean { stage: "parse", n: 4, mean_ns: 50.0 }],
+            stages: vec![StageMean { stage: "parse", n: 4, mean_ns: 50.0, per_pass_ns: 40.0 }],
+            stamped: Some(StampedPass { n: 5, mean_ns: 75.0, rest_ns: 15.0, probe_ns: 20.0 }),
             pass: Some(pass),
             buckets: vec![
                 tt_status::distribution::Bucket { low_ns: 198.0, high_ns: 202.0, count: 3 },
@@ -228,7 +229,14 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_refused_total{reason=\"user_quota\"}"), 4.0);
     assert_eq!(value("truetick_turn_peers_denied_total{rule=\"deny 10.0.0.0/8 (built-in)\"}"), 5.0);
     assert_eq!(value("truetick_turn_pass_seconds{quantile=\"0.5\"}"), 240e-9);
-    assert!((value("truetick_turn_stage_seconds_sum{stage=\"parse\"}") - 200e-9).abs() < 1e-15);
+    let is_near = |found: f64, wanted: f64| (found - wanted).abs() < 1e-15;
+    let stage = |part: &str, of: &str| value(&format!("truetick_turn_stage_seconds_{of}{{stage=\"{part}\"}}"));
+    assert!(is_near(stage("parse", "sum"), 200e-9) && is_near(stage("probe", "sum"), 100e-9));
+    assert_eq!(["parse", "rest", "probe"].map(|part| stage(part, "count")), [4.0, 5.0, 5.0]);
+    // All parts are the whole of the passes that they are parts of.
+    let parts: f64 = ["parse", "rest", "probe"].iter().map(|part| stage(part, "sum")).sum();
+    assert!(is_near(parts, value("truetick_turn_stamped_pass_seconds_sum")), "{parts}");
+    assert_eq!(value("truetick_turn_stamped_pass_seconds_count"), 5.0);
     running.stop();
 }
 
@@ -471,7 +479,7 @@ fn an_address_in_use_is_named() {
 fn simulated_market_data_are_labelled() {
     let market: Reading<MarketStatus> = Arc::new(|| MarketStatus {
         ledger: Accounting::new("frames", 5, vec![Count { name: "applied", count: 5 }], vec![]),
-        stages: Stages { one_in: 8, stages: vec![], pass: None, buckets: vec![] },
+        stages: Stages { one_in: 8, ..Stages::default() },
         feeds: vec![],
         books: vec![],
         ingest: vec![],

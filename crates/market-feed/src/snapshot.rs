@@ -3,7 +3,7 @@
 use tt_market::DropReason;
 use tt_market::board::TradePrint;
 use tt_market::counters::VenueCounters;
-use tt_meter::{Calibration, Histogram, Stage};
+use tt_meter::{Calibration, Histogram};
 use tt_model::{Decimal, Nanos, Price};
 use tt_venue::BookLevel;
 use tt_venue::event::AggressorSide;
@@ -17,7 +17,7 @@ use super::reader::Reader;
 use super::runner::TIMEFRAMES;
 use super::topics::Refusal;
 use super::updates;
-use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::accounting::{Accounting, Count, Quantiles};
 use tt_status::decimal_text::steps_text;
 use tt_status::market::{
     Account, Book, Candle, Derivative, Feed, IngestRow, Level, Liquidation, MarketStatus, Refused, Terms, Trade,
@@ -43,7 +43,7 @@ pub(super) fn merged(readers: &[(u32, Reader)], calibration: &Calibration, now: 
     }
     MarketStatus {
         ledger: accounting(&counters),
-        stages: stages(&times, calibration, one_in),
+        stages: timing::stages(&times.stages, one_in, calibration),
         feeds,
         books,
         ingest: ingest_rows(&times, calibration),
@@ -238,17 +238,6 @@ fn accounting(counters: &[VenueCounters]) -> Accounting {
         .collect();
     let applied = Count { name: "applied", count: sum(&|venue| venue.applied) };
     Accounting::new("frames", sum(&|venue| venue.frames), vec![applied], drops)
-}
-
-fn stages(times: &Times, calibration: &Calibration, one_in: u32) -> Stages {
-    let stages = Stage::ALL.into_iter().map(|stage| StageMean {
-        stage: stage.name(),
-        n: times.stages.totals[stage as usize].count,
-        mean_ns: times.stages.mean_ns(stage, calibration).unwrap_or(0.0),
-    });
-    let pass = &times.stages.pass;
-    let buckets = timing::buckets(pass, |cycles| calibration.scale.ns_f64(cycles as f64));
-    Stages { one_in, stages: stages.collect(), pass: quantiles(pass, calibration), buckets }
 }
 
 /// The rows of the published result, from live traffic.

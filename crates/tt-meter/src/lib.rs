@@ -52,4 +52,4 @@ pub use calibration::{Calibration, Scale};
 pub use clock::{Clock, Stamp};
 pub use histogram::Histogram;
 pub use probe::{Off, Probe, Stage};
-pub use sampler::{Sampler, StageTotal, Stages};
+pub use sampler::{PassParts, Sampler, StageTotal, Stages};

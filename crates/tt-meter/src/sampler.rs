@@ -2,13 +2,33 @@
 
 use crate::{Calibration, Clock, Histogram, Probe, Stage, Stamp};
 
-/// The sum over the sampled passes of one stage.
+/// The sum over the sampled passes of one stage, or of another part of the pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTotal {
-    /// Number of samples of the stage.
+    /// Number of samples.
     pub count: u64,
     /// Cycles in all, one read of the clock included each time.
     pub cycles: u64,
+}
+
+impl StageTotal {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.cycles += other.cycles;
+    }
+}
+
+/// Where the mean time of the passes went whose stages were stamped, nanoseconds: the parts sum to the whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PassParts {
+    /// Each stage in the order of [`Stage::ALL`], over all of these passes: a stage that half of them have counts half.
+    pub stages_ns: [f64; 5],
+    /// After the last stage.
+    pub rest_ns: f64,
+    /// The stamps themselves: reads of the clock and what is kept of them.
+    pub probe_ns: f64,
+    /// All of it.
+    pub whole_ns: f64,
 }
 
 /// The samples of a [`Sampler`]. A copy is a snapshot; those of several workers can be merged.
@@ -18,6 +38,10 @@ pub struct Stages {
     pub passes: u64,
     /// One sum for each stage, in the order of [`Stage::ALL`].
     pub totals: [StageTotal; 5],
+    /// Passes whose stages were stamped, from begin to end.
+    pub stamped: StageTotal,
+    /// The same passes from their last stamp to their end.
+    pub rest: StageTotal,
     /// Whole passes in cycles, one read of the clock included, from samples in which no stage was stamped.
     pub pass: Histogram,
 }
@@ -27,9 +51,10 @@ impl Stages {
     pub fn merge(&mut self, other: &Self) {
         self.passes += other.passes;
         for (mine, theirs) in self.totals.iter_mut().zip(&other.totals) {
-            mine.count += theirs.count;
-            mine.cycles += theirs.cycles;
+            mine.add(*theirs);
         }
+        self.stamped.add(other.stamped);
+        self.rest.add(other.rest);
         self.pass.merge(&other.pass);
     }
 
@@ -53,6 +78,25 @@ impl Stages {
         let mean = self.pass.sum() as f64 / self.pass.count() as f64 - calibration.read_cycles as f64;
         Some(calibration.scale.ns_f64(mean.max(0.0)))
     }
+
+    /// The parts of the mean pass whose stages were stamped, `None` before the first one.
+    ///
+    /// The mean of [`Stages::pass`] is of other passes, which nothing was stamped in.
+    #[must_use]
+    pub fn parts(&self, calibration: &Calibration) -> Option<PassParts> {
+        if self.stamped.count == 0 {
+            return None;
+        }
+        let passes = self.stamped.count as f64;
+        let ns = |total: &StageTotal| {
+            let cycles = total.cycles as f64 - (total.count * calibration.read_cycles) as f64;
+            calibration.scale.ns_f64(cycles.max(0.0) / passes)
+        };
+        let (stages_ns, rest_ns) = (self.totals.each_ref().map(ns), ns(&self.rest));
+        let timed_ns = stages_ns.iter().sum::<f64>() + rest_ns;
+        let whole_ns = ns(&self.stamped).max(timed_ns);
+        Some(PassParts { stages_ns, rest_ns, probe_ns: whole_ns - timed_ns, whole_ns })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +118,10 @@ pub struct Sampler {
     watch: Watch,
     stages_next: bool,
     random: u32,
+    begun: Stamp,
     last: Stamp,
+    /// The stages of the pass that is under way: one that does not end counts nowhere.
+    marked: [StageTotal; 5],
     seen: Stages,
 }
 
@@ -89,7 +136,9 @@ impl Sampler {
             watch: Watch::Nothing,
             stages_next: false,
             random: 0x2545_f491,
+            begun: Stamp::default(),
             last: Stamp::default(),
+            marked: [StageTotal::default(); 5],
             seen: Stages::default(),
         }
     }
@@ -108,7 +157,19 @@ impl Sampler {
         self.left = if self.every == 1 { 0 } else { self.every / 2 + self.random % self.every };
         self.watch = if self.stages_next { Watch::Stages } else { Watch::Pass };
         self.stages_next = !self.stages_next;
-        self.last = self.clock.end();
+        self.marked = [StageTotal::default(); 5];
+        self.begun = self.clock.end();
+        self.last = self.begun;
+    }
+
+    /// Keeps the stages of a pass that ends at `now`.
+    #[cold]
+    fn keep(&mut self, now: Stamp) {
+        for (total, marked) in self.seen.totals.iter_mut().zip(self.marked) {
+            total.add(marked);
+        }
+        self.seen.rest.add(StageTotal { count: 1, cycles: now.since(self.last) });
+        self.seen.stamped.add(StageTotal { count: 1, cycles: now.since(self.begun) });
     }
 }
 
@@ -127,9 +188,7 @@ impl Probe for Sampler {
     fn mark(&mut self, stage: Stage) {
         if self.watch == Watch::Stages {
             let now = self.clock.end();
-            let total = &mut self.seen.totals[stage as usize];
-            total.count += 1;
-            total.cycles += now.since(self.last);
+            self.marked[stage as usize].add(StageTotal { count: 1, cycles: now.since(self.last) });
             // The bookkeeping above is not the next stage's work.
             self.last = self.clock.end();
         }
@@ -137,9 +196,13 @@ impl Probe for Sampler {
 
     #[inline]
     fn end(&mut self) {
-        if self.watch == Watch::Pass {
-            let now = self.clock.end();
-            self.seen.pass.record(now.since(self.last));
+        match self.watch {
+            Watch::Nothing => {}
+            Watch::Pass => {
+                let now = self.clock.end();
+                self.seen.pass.record(now.since(self.last));
+            }
+            Watch::Stages => self.keep(self.clock.end()),
         }
         self.watch = Watch::Nothing;
     }
@@ -188,6 +251,53 @@ mod tests {
         assert_eq!(seen.pass_mean_ns(&calibration), Some(146.0));
     }
 
+    /// Every read of the clock takes 3 of its cycles, which the probe's part holds.
+    #[test]
+    fn stages_rest_and_probe_sum_to_the_whole() {
+        fn slow() -> u64 {
+            NOW.with(|now| now.fetch_add(3, Ordering::Relaxed))
+        }
+        let mut sampler = Sampler::new(Clock::Os(slow), 1);
+        let spend = |cycles| NOW.with(|now| now.fetch_add(cycles, Ordering::Relaxed));
+        for pass in 0..200 {
+            sampler.begin();
+            spend(100);
+            sampler.mark(Stage::Parse);
+            // Passes are stamped in turn with others: of those, every second one has this stage twice.
+            if pass % 4 < 2 {
+                for cycles in [20, 40] {
+                    spend(cycles);
+                    sampler.mark(Stage::Build);
+                }
+            }
+            spend(7);
+            sampler.end();
+        }
+        let calibration = Calibration { clock: Clock::Os(slow), scale: Scale::NANOSECONDS, read_cycles: 3 };
+        let seen = sampler.stages();
+        assert_eq!((seen.stamped.count, seen.pass.count()), (100, 100));
+        let parts = seen.parts(&calibration).unwrap();
+        assert_eq!((parts.stages_ns, parts.rest_ns), ([100.0, 0.0, 0.0, 30.0, 0.0], 7.0));
+        // A mark reads the clock twice, and the whole holds all reads but its own first.
+        assert_eq!((parts.probe_ns, parts.whole_ns), (6.0 + 6.0, 149.0));
+        assert_eq!(seen.pass_mean_ns(&calibration), Some(137.0));
+        assert_eq!(Stages::default().parts(&calibration), None);
+    }
+
+    #[test]
+    fn a_pass_without_an_end_is_no_part_of_any_sum() {
+        let mut sampler = Sampler::new(Clock::Os(now), 1);
+        (0..2).for_each(|_| pass(&mut sampler));
+        let seen = *sampler.stages();
+        assert_eq!(seen.stamped.count, 1);
+        sampler.begin();
+        sampler.end();
+        sampler.begin();
+        NOW.with(|now| now.fetch_add(1_000, Ordering::Relaxed));
+        sampler.mark(Stage::Parse);
+        assert_eq!((sampler.stages().totals, sampler.stages().stamped), (seen.totals, seen.stamped));
+    }
+
     #[test]
     fn one_pass_in_n_is_sampled_on_average() {
         let mut sampler = Sampler::new(Clock::Os(now), 64);
@@ -218,5 +328,6 @@ mod tests {
         assert_eq!(both.passes, 20);
         assert_eq!(both.pass.count(), 10);
         assert_eq!(both.totals[4].count, 10);
+        assert_eq!((both.stamped.count, both.rest.count, both.stamped.cycles), (10, 10, 10 * 150));
     }
 }

@@ -1,6 +1,7 @@
 // Ablation: each step from a naive ring to the shipped one.
 
 import { absent, make, time } from "./parts.js";
+import { sourceList } from "./map.js";
 
 function dot(kind, value, most) {
   const element = make("i", { class: `dot ${kind}`, title: `${kind}: ${time(value)}` });
@@ -13,6 +14,15 @@ function whisker(estimate, most) {
   element.style.left = `${(100 * estimate.low) / most}%`;
   element.style.width = `${(100 * (estimate.high - estimate.low)) / most}%`;
   return element;
+}
+
+/** Where the published figures come from, a line for each source. */
+function publishedSources(steps) {
+  const groups = new Map();
+  for (const { name, published_source: source } of steps) {
+    if (source) groups.set(source, [...(groups.get(source) ?? []), name]);
+  }
+  return [...groups].map(([source, names]) => make("p", { class: "quiet published-source" }, `${source}: ${names.join(", ")}.`));
 }
 
 /** Ten steps: cumulative, and each removed from the shipped ring, next to the published times. */
@@ -32,13 +42,14 @@ export function showAblation(part, steps) {
     const figure = (estimate) => (estimate ? time(estimate.value) : "–");
     return make("tr", {}, make("th", { scope: "row", title: step.what }, step.name), make("td", { class: "drawn" }, track),
       make("td", { class: "num", "data-of": "cumulative" }, figure(step.cumulative)), make("td", { class: "num", "data-of": "without" }, figure(step.without)),
-      make("td", { class: "num", "data-of": "published" }, step.published_ns === null ? "–" : time(step.published_ns)), make("td", { class: "says" }, step.verdict));
+      make("td", { class: "num", "data-of": "published" }, step.published_ns === null ? "–" : time(step.published_ns)), make("td", { class: "says" }, step.verdict),
+      make("td", { class: "code" }, sourceList(step.sources ?? []), sourceList(step.sources_without ?? [], "without: ")));
   });
-  const head = ["Step", "", "cumulative", "without this step", "published", "result here"].map((name, index) =>
+  const head = ["Step", "", "cumulative", "without this step", "published", "result here", "code"].map((name, index) =>
     make("th", { scope: "col", class: index >= 2 && index <= 4 ? "num" : "" }, name));
   part.replaceChildren(
     make("p", { class: "key" }, ...[["cumulative", "with this and all previous steps"], ["without", "the shipped ring without this step"], ["published", "published (another machine)"]]
       .map(([kind, says]) => make("span", {}, make("i", { class: `dot ${kind}` }), says))),
     make("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Ablation" },
-      make("table", { class: "ablation" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows))));
+      make("table", { class: "ablation" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows))), ...publishedSources(steps));
 }

@@ -5,6 +5,8 @@ import { pathsOf, showFlow } from "./flow.js";
 import { showLine } from "./line.js";
 import { showSharing } from "./sharing.js";
 import { showSpread } from "./spread.js";
+import { showComparison } from "./comparison.js";
+import { showMap } from "./map.js";
 import { showAblation } from "./ablation.js";
 
 function card(id, title, subtitle) {
@@ -23,21 +25,24 @@ function usual(classes) {
 
 /** Puts the figures of a `report.json` into `root`. */
 export function mountFigures(root, { summary, figures }, { withFlow = true } = {}) {
-  const { classes, ablation } = figures;
+  const { classes, ablation, simulated, parts } = figures;
   let placement = usual(classes);
   let sharingIsOn = true;
   let stops = [];
 
-  const flow = card("figure-flow", "Stages", "time of each stage on this machine");
+  const flow = card("figure-flow", "Stages", "means on this machine, which sum to a pass with stamps");
   const line = card("figure-line", "Cache-line transfer", "from the producer’s core to the consumer’s, with the times of this run");
   const sharing = card("figure-sharing", "False sharing", "two threads, each incrementing its own counter");
   const spread = card("figure-spread", "Latency distribution", "all samples of the run, both axes logarithmic");
+  const comparison = card("figure-comparison", "Simulated and measured", "the distribution that the published figures describe, and the one of this run; same axes");
   const steps = card("figure-ablation", "Ring ablation", "each step switches one optimization of the real code");
+  const map = card("figure-map", "Implementation map", "the code of this repository that does each part");
 
   const draw = () => {
     stops.forEach((stop) => stop());
     const entry = classes.find((one) => one.placement === placement);
     stops = [showLine(line.body, entry), drawSharing(entry)];
+    if (simulated) stops.push(showComparison(comparison.body, simulated, placement, entry?.distributions.find((one) => one.name === "one_in_flight")));
     showFlow(flow.body, pathsOf(summary.rows ?? []));
   };
   const drawSharing = (entry) => {
@@ -58,8 +63,10 @@ export function mountFigures(root, { summary, figures }, { withFlow = true } = {
     choice.append(oneOf("Placement of the two threads", placed.map((entry) => [entry.placement, says(entry)]), placement, (chosen) => { placement = chosen; draw(); }));
   }
   if (withFlow) root.append(flow.box);
-  root.append(choice, line.box, sharing.box, spread.box, steps.box);
+  // A report of other rows, or of an earlier version, has neither.
+  root.append(choice, line.box, sharing.box, spread.box, ...(simulated ? [comparison.box] : []), steps.box, ...(parts?.length > 0 ? [map.box] : []));
   draw();
   showSpread(spread.body, figures, [placement]);
   showAblation(steps.body, ablation);
+  showMap(map.body, parts ?? []);
 }

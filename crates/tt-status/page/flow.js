@@ -3,47 +3,45 @@
 import { make, time } from "./parts.js";
 
 const ENGINES = [
-  { key: "turn", name: "TURN", from: "datagram", to: "datagram", stages: ["parse", "validate", "look up", "build", "serialize"] },
-  { key: "market", name: "Market", from: "frame", to: "verified book", stages: ["parse", "apply and publish"] },
-  { key: "risk", name: "Risk", from: "intent", to: "verdict", stages: ["ring", "gate"] },
+  { key: "turn", name: "TURN", from: "datagram", to: "datagram", rows: "stage_", plain: "pipeline_pass" },
+  { key: "market", name: "Market", from: "frame", to: "published state", rows: "market_stage_", plain: "end_to_end_recorded_ns" },
+  { key: "risk", name: "Risk", from: "intent", to: "verdict", rows: "evaluator_stage_", plain: "evaluator_ns" },
 ];
+const STAGES = ["parse", "validate", "look_up", "build", "serialize"];
+/** The parts of a pass whose stages are stamped: their means sum to its mean. */
+const PARTS = [...STAGES, "rest", "probe"];
+
+const SAYS = { look_up: "look up", probe: "the stamps" };
 
 /** The paths of the engines from the rows of a result. */
 export function pathsOf(rows) {
-  const row = (name) => rows.find((one) => one.name === name);
-  const mean = (name) => row(name)?.mean;
-  const p50 = (name) => row(name)?.quantiles?.p50 ?? undefined;
-  const turn = ["parse", "validate", "look_up", "build", "serialize"];
-  return {
-    turn: { stages: turn.map((name) => ({ name: name.replace("_", " "), ns: mean(`stage_${name}`) })), whole: mean("pipeline_pass"), says: "whole pass, mean" },
-    market: {
-      stages: [{ name: "parse", ns: mean("parse_ns") }, { name: "apply and publish", ns: mean("state_ob_delta_ns") }],
-      whole: p50("end_to_end_ns"), says: "frame to published state, p50",
-    },
-    risk: {
-      stages: [{ name: "ring", ns: p50("ring_one_way") }, { name: "gate", ns: mean("evaluator_ns") }],
-      whole: p50("ring_end_to_end"), says: "push to verdict, p50, all placements",
-    },
-  };
+  const mean = (name) => rows.find((one) => one.name === name)?.mean;
+  return Object.fromEntries(ENGINES.map(({ key, rows: prefix, plain }) =>
+    [key, { parts: PARTS.map((name) => ({ name, ns: mean(`${prefix}${name}`) })), whole: mean(`${prefix}whole`), plain: mean(plain) }]));
 }
 
-/** Draws `paths` (`{turn: {stages, whole, says}, ...}`) into `part`, in place of what was there. */
+/**
+ * Draws `paths` (`{turn: {parts, whole, plain}, ...}`) into `part`, in place of what was there. All are means: `whole` is
+ * the sum of `parts`, `plain` a pass without stamps.
+ */
 export function showFlow(part, paths, absence = "not measured in this run; use truetick bench all") {
-  part.replaceChildren(...ENGINES.map(({ key, name, from, to, stages }) => {
-    const path = paths[key] ?? { stages: stages.map((stage) => ({ name: stage })) };
-    const longest = Math.max(...path.stages.map((stage) => stage.ns ?? 0), 1);
+  part.replaceChildren(...ENGINES.map(({ key, name, from, to }) => {
+    const path = paths[key] ?? { parts: PARTS.map((name) => ({ name })) };
+    const longest = Math.max(...path.parts.map((stage) => stage.ns ?? 0), 1);
     const row = make("div", { class: "path", "data-engine": key }, make("h3", {}, name));
     const way = make("ol", { class: "way" }, make("li", { class: "end" }, from));
-    for (const stage of path.stages) {
-      const known = stage.ns !== undefined && stage.ns !== null;
+    const isKnown = (ns) => ns !== undefined && ns !== null;
+    for (const stage of path.parts) {
+      const known = isKnown(stage.ns);
       const fill = make("i");
       fill.style.width = known ? `${Math.max(2, (100 * stage.ns) / longest)}%` : "0";
-      way.append(make("li", { class: known ? "stage" : "stage none" }, make("span", {}, stage.name), make("b", {}, known ? time(stage.ns) : "–"), fill));
+      way.append(make("li", { class: known ? "stage" : "stage none", "data-part": stage.name }, make("span", {}, SAYS[stage.name] ?? stage.name), make("b", {}, known ? time(stage.ns) : "–"), fill));
     }
     way.append(make("li", { class: "end" }, to));
     const whole = make("p", { class: "whole" });
-    if (path.whole !== undefined && path.whole !== null) whole.append(make("b", {}, time(path.whole)), ` ${path.says}`);
-    else whole.append(path.stages.some((stage) => stage.ns !== undefined) ? "" : absence);
+    if (isKnown(path.whole)) whole.append(make("span", { class: "sum" }, make("b", {}, time(path.whole)), " the sum: a pass with stamps, mean"));
+    else whole.append(path.parts.some((stage) => isKnown(stage.ns)) ? "" : absence);
+    if (isKnown(path.plain)) whole.append(make("span", { class: "plain" }, make("b", {}, time(path.plain)), " a pass without stamps, mean"));
     row.append(way, whole);
     return row;
   }));

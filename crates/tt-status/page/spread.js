@@ -207,7 +207,7 @@ function reach(shown) {
 }
 
 /** Powers of ten, with 2 and 5, or all digits between them where there is room. */
-function divisions({ min, max }, width) {
+export function divisions({ min, max }, width) {
   const room = width / 62;
   const at = (digits) => {
     const found = [];

@@ -71,8 +71,25 @@ pub struct StageMean {
     pub stage: &'static str,
     /// Samples.
     pub n: u64,
-    /// The mean, nanoseconds.
+    /// The mean of a sample, nanoseconds.
     pub mean_ns: f64,
+    /// The mean over all passes whose stages were stamped, nanoseconds: a part of [`StampedPass::mean_ns`].
+    pub per_pass_ns: f64,
+}
+
+/// The passes whose stages were stamped.
+///
+/// `mean_ns` is the sum of `per_pass_ns` of every stage, `rest_ns` and `probe_ns`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StampedPass {
+    /// Samples.
+    pub n: u64,
+    /// The mean of such a pass with its stamps, nanoseconds.
+    pub mean_ns: f64,
+    /// Its part after the last stage, nanoseconds.
+    pub rest_ns: f64,
+    /// The part that the stamps take themselves, nanoseconds.
+    pub probe_ns: f64,
 }
 
 /// The latency ledger of an engine, from live traffic.
@@ -82,7 +99,9 @@ pub struct Stages {
     pub one_in: u32,
     /// The five stages in order.
     pub stages: Vec<StageMean>,
-    /// The whole pass; absent until one was sampled.
+    /// What the stages are parts of; absent until one was sampled.
+    pub stamped: Option<StampedPass>,
+    /// The whole pass without stamps, from other samples; absent until one was sampled.
     pub pass: Option<Quantiles>,
     /// The same, bucket by bucket; in `/api/v1/machine/passes` only.
     #[serde(skip)]

@@ -27,12 +27,14 @@ pub const CHART_CSS: Asset = Asset { name: "chart.css", kind: STYLE, packed: pac
 pub const CHART_SCRIPT: Asset = Asset { name: "chart.js", kind: SCRIPT, packed: packed!("uPlot.iife.min.js") };
 
 /// The modules, each after those that it imports; the last one is `figures.js`, which exports `mountFigures`.
-pub const MODULES: [Asset; 7] = [
+pub const MODULES: [Asset; 9] = [
     module("parts.js", packed!("parts.js")),
     module("flow.js", packed!("flow.js")),
     module("line.js", packed!("line.js")),
     module("sharing.js", packed!("sharing.js")),
     module("spread.js", packed!("spread.js")),
+    module("comparison.js", packed!("comparison.js")),
+    module("map.js", packed!("map.js")),
     module("ablation.js", packed!("ablation.js")),
     module("figures.js", packed!("figures.js")),
 ];

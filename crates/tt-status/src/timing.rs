@@ -1,6 +1,6 @@
 //! Sampled times in nanoseconds.
 
-use tt_meter::{Calibration, Histogram, Stage, Stages};
+use tt_meter::{Calibration, Histogram, PassParts, Stage, Stages};
 
 use crate::accounting::{self, Quantiles};
 use crate::distribution::Bucket;
@@ -8,23 +8,31 @@ use crate::distribution::Bucket;
 /// Times of a sampler in nanoseconds, without the clock's cost; one pass in `one_in` was sampled.
 #[must_use]
 pub fn stages(seen: &Stages, one_in: u32, calibration: &Calibration) -> accounting::Stages {
+    let parts = seen.parts(calibration);
     let mean = |stage: Stage| accounting::StageMean {
         stage: stage.name(),
         n: seen.totals[stage as usize].count,
         mean_ns: seen.mean_ns(stage, calibration).unwrap_or(0.0),
+        per_pass_ns: parts.map_or(0.0, |parts| parts.stages_ns[stage as usize]),
+    };
+    let stamped = |parts: PassParts| accounting::StampedPass {
+        n: seen.stamped.count,
+        mean_ns: parts.whole_ns,
+        rest_ns: parts.rest_ns,
+        probe_ns: parts.probe_ns,
     };
     let ns = |cycles: u64| calibration.scale.ns_f64(cycles.saturating_sub(calibration.read_cycles) as f64);
     accounting::Stages {
         one_in,
         stages: Stage::ALL.map(mean).to_vec(),
+        stamped: parts.map(stamped),
         pass: cycles_quantiles(&seen.pass, calibration),
         buckets: buckets(&seen.pass, ns),
     }
 }
 
 /// The buckets that hold something, in nanoseconds.
-#[must_use]
-pub fn buckets(histogram: &Histogram, ns: impl Fn(u64) -> f64) -> Vec<Bucket> {
+fn buckets(histogram: &Histogram, ns: impl Fn(u64) -> f64) -> Vec<Bucket> {
     let filled = histogram.filled();
     filled.map(|(low, high, count)| Bucket { low_ns: ns(low), high_ns: ns(high), count }).collect()
 }

@@ -12,3 +12,4 @@ pub(crate) mod plan;
 pub(crate) mod progress;
 pub mod random;
 pub(crate) mod results;
+pub(crate) mod stages;

@@ -22,6 +22,7 @@ pub mod ring;
 mod row;
 mod runs;
 mod samples;
+mod source;
 mod summary;
 mod table;
 mod text_table;
@@ -35,5 +36,6 @@ pub use figures::{AblationStep, CauseRate, Class, Figures, Layout, Sharing, Way}
 pub use row::{Mark, Published, Quantiles, Row, RowText, Statistic, Unit};
 pub use runs::Runs;
 pub use samples::Samples;
+pub use source::{Part, Source};
 pub use summary::Report;
 pub use text_table::{Look, TextTable, interval, verdict};

@@ -7,6 +7,7 @@ mod machine;
 pub(crate) mod model;
 pub(crate) mod references;
 pub(crate) mod rounds;
+mod sources;
 pub(crate) mod tail;
 
 use std::io::{self, Write as _};
@@ -161,6 +162,7 @@ fn draw(
 ) -> anyhow::Result<()> {
     let mut figures = result.figures();
     lines.portray(&mut Sketch { figures: &mut figures, bootstrap, calibration, step_ns: result.settings.step_ns });
+    figures.parts = sources::map();
     figures::sort(&mut figures);
     write_document(folder, &Document::of_ring(result, &figures))
 }

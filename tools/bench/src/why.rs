@@ -100,6 +100,11 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     environment.not_measured = NOT_MEASURED.map(str::to_owned).to_vec();
     let placement = main_placement(&rounds);
     let model = Model { rounds: &rounds, placement, bootstrap: &bootstrap };
+    let parts = model.parts();
+    let p50_ns = match &parts {
+        Some(parts) => parts.whole_ns,
+        None => p50(&rounds, placement, calibration, &bootstrap).context("no event came through")?,
+    };
     let result = WhyResult {
         truetick: "why",
         quick: options.quick,
@@ -110,11 +115,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         cpus,
         placement: placement.name().to_owned(),
         runs: runs_in(&rounds, placement),
-        p50_ns: model
-            .whole()
-            .or_else(|| p50(&rounds, placement, calibration, &bootstrap))
-            .context("no event came through")?,
-        parts: model.parts(),
+        p50_ns,
+        parts,
         gate_ns: gate,
         stalls,
         changes,
@@ -146,7 +148,7 @@ fn runs_in(rounds: &Rounds, placement: Placement) -> usize {
     rounds.made.iter().filter(|made| made.variant == Variant::Gate && made.run.placement == placement).count()
 }
 
-/// The mean of the runs' medians, where too few rounds have every run.
+/// The mean of the runs' medians.
 fn p50(
     rounds: &Rounds,
     placement: Placement,

@@ -17,8 +17,10 @@ export function showLiveFlow(snapshot) {
   for (const engine of ["turn", "market", "risk"]) {
     const timed = snapshot[engine]?.stages;
     if (!timed) continue;
-    const stages = timed.stages.map(({ stage, n, mean_ns: mean }) => ({ name: stage.replace("_", " "), ns: n > 0 ? mean : undefined }));
-    paths[engine] = { stages, whole: timed.pass?.p50_ns, says: "whole pass, p50" };
+    const { stamped } = timed;
+    const parts = timed.stages.map(({ stage, n, per_pass_ns: mean }) => ({ name: stage, ns: n > 0 ? mean : undefined }));
+    parts.push({ name: "rest", ns: stamped?.rest_ns }, { name: "probe", ns: stamped?.probe_ns });
+    paths[engine] = { parts, whole: stamped?.mean_ns, plain: timed.pass?.mean_ns };
   }
   const part = document.getElementById("flow");
   showFlow(part, paths, "no input yet");

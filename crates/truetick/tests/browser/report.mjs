@@ -124,6 +124,19 @@ async function placements(page) {
   return found;
 }
 
+/** Both panels, with the labels of their axes, and the figures below them. */
+async function comparison(page) {
+  const panels = await page.$$eval("#figure-comparison figure", (found) => Object.fromEntries(found.map((panel) => [panel.dataset.kind, {
+    says: panel.querySelector("figcaption").textContent,
+    bars: panel.querySelectorAll("rect").length,
+    axes: [...panel.querySelectorAll("text")].map((label) => label.textContent),
+  }])));
+  const figures = await page.$$eval("#figure-comparison tbody tr", (rows) => Object.fromEntries(rows.map((row) =>
+    [row.dataset.kind, Object.fromEntries([...row.querySelectorAll("td")].map((cell) => [cell.dataset.of, cell.textContent]))])));
+  const placement = await page.$eval("#figure-comparison figure", (panel) => panel.dataset.placement);
+  return { placement, panels, figures, caption: await text(page, "#figure-comparison .figure > .quiet:last-child") };
+}
+
 async function shoot(page, name) {
   await page.screenshot({ path: `${folder}/${prefix}-${name}.png`, fullPage: true });
   seen.widths[name] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
@@ -135,6 +148,11 @@ seen.sharing = await sharing(wide);
 seen.spread = await spread(wide);
 seen.placements = await placements(wide);
 seen.ablation = await wide.$$eval("#figure-ablation tbody tr", (rows) => rows.map((row) => [row.querySelector("th").textContent, ...[...row.querySelectorAll("td.num")].map((cell) => cell.textContent)]));
+seen.code = await wide.$$eval("#figure-ablation td.code", (cells) => cells.map((cell) => [...cell.querySelectorAll("li")].map((line) => line.textContent)));
+seen.publishedSources = await texts(wide, "#figure-ablation .published-source");
+seen.map = await wide.$$eval("#figure-map tbody tr", (rows) => rows.map((row) => [row.querySelector("th").textContent, [...row.querySelectorAll("li")].map((line) => line.textContent)]));
+seen.comparison = await comparison(wide);
+seen.whole = await wide.$$eval(".path", (paths) => Object.fromEntries(paths.map((path) => [path.dataset.engine, path.querySelector(".whole .sum b")?.textContent ?? null])));
 seen.flow = await wide.$$eval(".path", (paths) => Object.fromEntries(paths.map((path) => [path.dataset.engine, [...path.querySelectorAll(".stage")].map((stage) => [stage.querySelector("span").textContent, stage.querySelector("b").textContent])])));
 await shoot(wide, "wide");
 await wide.emulateMedia({ colorScheme: "dark" });

@@ -146,7 +146,7 @@ fn assert_whole(why: &Value) {
     assert!(answer.starts_with(&format!("{:.0} ns at the median from CPU ", value(&why["p50_ns"]))), "{answer}");
     if let parts @ Value::Object(_) = &why["parts"] {
         let sum = value(&parts["floor_ns"]) + value(&parts["ring_ns"][0]) + value(&parts["evaluator_ns"][1]);
-        assert!((sum / value(&why["p50_ns"]) - 1.0).abs() < 1e-6, "{parts} {}", why["p50_ns"]);
+        assert!((sum / value(&why["p50_ns"]) - 1.0).abs() < 1e-9, "{parts} {}", why["p50_ns"]);
     }
     let changes = why["changes"].as_array().unwrap();
     for name in ["pin", "hold_next", "fifo", "no_deep_sleep"] {

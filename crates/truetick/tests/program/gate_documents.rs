@@ -66,11 +66,12 @@ fn operations_name_every_alarm_and_no_other() {
 }
 
 /// Metrics that every engine has, under its name.
-const SHARED: [&str; 5] = [
+const SHARED: [&str; 6] = [
     "truetick_risk_intents_in_total",
     "truetick_risk_intents_out_total",
     "truetick_risk_intents_dropped_total",
     "truetick_risk_stage_seconds",
+    "truetick_risk_stamped_pass_seconds",
     "truetick_risk_pass_seconds",
 ];
 

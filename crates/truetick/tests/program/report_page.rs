@@ -120,6 +120,8 @@ fn check(seen: &Value, report: &Value) {
     check_line(&seen["line"], classes);
     check_spread(&seen["spread"], classes);
     check_sharing(&seen["sharing"], classes, &seen["line"]["placement"]);
+    check_comparison(&seen["comparison"], &report["figures"]);
+    check_code(seen, &report["figures"]);
     let steps = rows(&report["figures"]["ablation"]);
     assert_eq!(steps.len(), 10);
     assert_eq!(rows(&seen["ablation"]).len(), steps.len());
@@ -134,6 +136,56 @@ fn check(seen: &Value, report: &Value) {
             }
         }
     }
+}
+
+/// The simulated distribution and the measured one have the same axes, and neither is taken for the other.
+fn check_comparison(comparison: &Value, figures: &Value) {
+    let (simulated, published) = (&figures["simulated"]["distribution"], &figures["simulated"]["published"]);
+    let class =
+        rows(&figures["classes"]).iter().find(|class| class["placement"] == comparison["placement"]).expect("a class");
+    let Some(measured) = rows(&class["distributions"]).iter().find(|one| one["name"] == "one_in_flight") else {
+        assert!(comparison["panels"]["measured"].is_null(), "{comparison}");
+        return;
+    };
+    let [theirs, ours] = ["simulated", "measured"].map(|kind| &comparison["panels"][kind]);
+    assert!(text(&theirs["says"]).starts_with("simulated (published parameters)"), "{theirs}");
+    assert!(text(&ours["says"]).starts_with("measured here"), "{ours}");
+    assert_eq!(theirs["axes"], ours["axes"]);
+    for (panel, of) in [(theirs, simulated), (ours, measured)] {
+        assert_eq!(panel["bars"], rows(&of["buckets"]).len(), "{panel}");
+    }
+    for (row, of) in [("simulated", simulated), ("measured", measured)] {
+        for (name, key) in [("min", "min_ns"), ("p50", "p50_ns"), ("p99", "p99_ns"), ("mean", "mean_ns")] {
+            shows(&comparison["figures"][row][name], &of[key]);
+        }
+    }
+    shows(&comparison["figures"]["published"]["mean"], &published["average"]);
+    assert_eq!(comparison["figures"]["published"]["max"], "n/a", "the greatest was not published");
+    assert!(text(&comparison["caption"]).contains("The maximum was not published"), "{comparison}");
+}
+
+/// Every part and every step names its code, and the published figures their source.
+fn check_code(seen: &Value, figures: &Value) {
+    let line = |source: &Value| format!("{} {}", text(&source["item"]), text(&source["path"]));
+    let lines = |sources: &Value| rows(sources).iter().map(line).collect::<Vec<_>>();
+    assert!(rows(&figures["parts"]).len() > 15, "{figures}");
+    for (shown, part) in rows(&seen["map"]).iter().zip(rows(&figures["parts"])) {
+        assert_eq!(*shown, serde_json::json!([part["name"], lines(&part["sources"])]));
+    }
+    assert_eq!(rows(&seen["map"]).len(), rows(&figures["parts"]).len());
+    let sources = seen["publishedSources"].to_string();
+    for (shown, step) in rows(&seen["code"]).iter().zip(rows(&figures["ablation"])) {
+        let without = lines(&step["sources_without"]).into_iter().map(|line| format!("without: {line}"));
+        assert_eq!(*shown, serde_json::json!(lines(&step["sources"]).into_iter().chain(without).collect::<Vec<_>>()));
+        assert!(sources.contains(text(&step["published_source"])), "{sources}");
+    }
+}
+
+/// Nanoseconds of a time that is shown; 0 of none.
+fn shown_ns(shown: &Value) -> f64 {
+    let Some((number, unit)) = text(shown).split_once(' ') else { return 0.0 };
+    let scale = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6)].into_iter().find(|(name, _)| *name == unit);
+    number.parse::<f64>().expect("a number") * scale.expect("a unit").1
 }
 
 /// The switch shows either figure; a class without both says that they were not measured.
@@ -299,9 +351,17 @@ fn the_page_shows_the_figures_of_a_kept_report() {
     served.wait_ready();
     let seen = play(&chromium, &format!("http://{}/#machine", served.http), name);
     check(&seen, &report());
-    // The schematic is the running engines': every one has its five stages.
+    // The schematic is the running engines': every one has its five stages, the rest and the stamps, and they sum up.
     for engine in ["turn", "market", "risk"] {
-        assert_eq!(rows(&seen["flow"][engine]).len(), 5, "{}", seen["flow"]);
+        let parts = rows(&seen["flow"][engine]);
+        assert_eq!(parts.len(), 7, "{}", seen["flow"]);
+        // No client has sent a datagram.
+        assert_eq!(seen["whole"][engine].is_null(), engine == "turn", "{}", seen["whole"]);
+        if engine != "turn" {
+            let (sum, whole) =
+                (parts.iter().map(|part| shown_ns(&part[1])).sum::<f64>(), shown_ns(&seen["whole"][engine]));
+            assert!((sum / whole - 1.0).abs() < 0.02, "{sum} of {whole}: {}", seen["flow"]);
+        }
     }
     served.signal(nix::sys::signal::Signal::SIGTERM);
     assert!(served.end().1.success());

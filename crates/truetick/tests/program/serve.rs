@@ -9,6 +9,7 @@ mod liquidations;
 mod openapi;
 mod orders;
 mod reloads;
+mod stages;
 mod verified;
 
 use std::collections::BTreeMap;

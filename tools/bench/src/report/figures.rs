@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use tt_status::distribution::Distribution;
 
-use crate::report::Estimate;
+use crate::report::ring::Simulated;
+use crate::report::{Estimate, Part, Source};
 
 /// All that a run knows for its figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -19,6 +20,10 @@ pub struct Figures {
     pub ablation: Vec<AblationStep>,
     /// Stalls a second by cause, of the ring and of its consumer's core alone; empty where neither was watched.
     pub tail: Vec<CauseRate>,
+    /// What the published figures of the loop describe, to be drawn next to the measured distribution.
+    pub simulated: Option<Simulated>,
+    /// Which code implements which part of the design; empty where the run is not about the ring.
+    pub parts: Vec<Part>,
 }
 
 impl Figures {
@@ -100,6 +105,12 @@ pub struct AblationStep {
     pub without: Option<Estimate>,
     /// The published median after this step.
     pub published_ns: Option<f64>,
+    /// Where the published median comes from.
+    pub published_source: String,
+    /// The code of a build with the step.
+    pub sources: Vec<Source>,
+    /// The code in its place without the step; empty where it is only left out.
+    pub sources_without: Vec<Source>,
     /// The effect of the step on this machine, as text.
     pub verdict: String,
 }

@@ -3,13 +3,16 @@
 mod ablation_plot;
 mod ablation_text;
 mod portrait;
+mod simulated;
 mod text;
 
 use std::io;
 
 use serde::Serialize;
 
-use crate::report::{Environment, Estimate};
+pub use simulated::Simulated;
+
+use crate::report::{Environment, Estimate, Source};
 
 /// The whole result of one `truetick bench ring`.
 #[derive(Clone, Debug, Serialize)]
@@ -235,6 +238,8 @@ pub struct FloorQuantile {
 }
 
 /// Two changes, each made with and without the other. If they overlap, the two figures of each are bounds and no sum.
+///
+/// Line, first ring and second evaluator sum to the whole, and so do line, first ring, first evaluator and overlap.
 #[derive(Clone, Debug, Serialize)]
 pub struct Parts {
     /// One cache line, nothing judged: the machine's share, with both stamps.
@@ -245,6 +250,8 @@ pub struct Parts {
     pub evaluator_ns: [Estimate; 2],
     /// By how much both together differ from the sum of each alone: the residual.
     pub overlap_ns: Estimate,
+    /// The ring with the evaluator, in the same rounds.
+    pub whole_ns: Estimate,
     /// What two equal builds differ by.
     pub noise_ns: f64,
     /// Whether the residual is none.
@@ -392,6 +399,12 @@ pub struct AblationStep {
     pub what: &'static str,
     /// NullRing's chart; `None` for the steps that only its text has.
     pub published_p50_ns: Option<f64>,
+    /// Where the published figure comes from.
+    pub published_source: &'static str,
+    /// The code of a build with the step.
+    pub sources: &'static [Source],
+    /// The code in its place without the step; empty where it is only left out.
+    pub sources_without: &'static [Source],
     /// This and every earlier step on.
     pub cumulative: StepFigures,
     /// Against the step before: negative is quicker; `None` for the first.

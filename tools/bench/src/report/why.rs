@@ -31,7 +31,8 @@ pub struct WhyResult {
     pub placement: String,
     /// Runs in it.
     pub runs: usize,
-    /// The median from the stamp before the push to the stamp after the evaluator, nanoseconds.
+    /// The median from the stamp before the push to the stamp after the evaluator, nanoseconds: the sum of the parts, where
+    /// there are any.
     pub p50_ns: Estimate,
     /// What that is made of; `None` where the cores did not stay long enough in one placement.
     pub parts: Option<Parts>,

@@ -11,6 +11,7 @@ use tt_model::SplitMix64;
 use super::latencies::figures;
 use super::machine::Granted;
 use super::rounds::Sizes;
+use super::sources;
 use crate::rows::ring::evaluator::{GATE_SETUP, orders};
 
 /// Different orders.
@@ -174,11 +175,15 @@ impl Compared<'_> {
             (_, true) => Verdict::NotAvailable,
             (false, false) => verdict(change_ns, self.control_ns),
         };
+        let code = sources::of_step(step);
         Some(AblationStep {
             number: step.number(),
             name: step.name(),
             what: step.description(),
             published_p50_ns: step.published_p50_ns(),
+            published_source: sources::published_source(step),
+            sources: code.part.sources,
+            sources_without: code.without,
             cumulative: self.figures(switches)?,
             without: if is_start { None } else { self.figures(without) },
             note: note(verdict, change_ns, alone_ns, refused),

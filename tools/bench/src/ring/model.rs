@@ -12,9 +12,6 @@ use super::rounds::{Rounds, Variant};
 /// The compared quantiles.
 const QUANTILES: [(&str, f64); 4] = [("p1", 0.01), ("p10", 0.1), ("p50", 0.5), ("p90", 0.9)];
 
-/// What the parts follow from: neither change, the evaluator, the ring, both.
-const PARTS: [Variant; 4] = [Variant::FloorReader, Variant::Floor, Variant::Reader, Variant::Gate];
-
 /// The runs of one placement.
 pub(crate) struct Model<'a> {
     pub(crate) rounds: &'a Rounds,
@@ -65,24 +62,10 @@ impl Model<'_> {
         idle.into_iter().chain(holding).collect()
     }
 
-    /// The median with the ring and the evaluator, over the rounds that the [`parts`](Self::parts) are of.
-    pub(crate) fn whole(&self) -> Option<Estimate> {
-        self.over_rounds(PARTS, 0.5, |[.., whole]| whole)
-    }
-
     /// Two changes, each with and without the other: the ring in place of the line, and the evaluator.
     pub(crate) fn parts(&self) -> Option<Parts> {
-        let of = |of: fn([f64; 4]) -> f64| self.over_rounds(PARTS, 0.5, of);
-        let noise_ns = size(self.noise(0.5)?);
-        let overlap_ns = of(|[floor, judged, ring, both]| both - ring - judged + floor)?;
-        Some(Parts {
-            floor_ns: of(|[floor, ..]| floor)?,
-            ring_ns: [of(|[floor, _, ring, _]| ring - floor)?, of(|[_, judged, _, both]| both - judged)?],
-            evaluator_ns: [of(|[floor, judged, ..]| judged - floor)?, of(|[_, _, ring, both]| both - ring)?],
-            overlap_ns,
-            noise_ns,
-            adds_up: is_none(&overlap_ns, noise_ns),
-        })
+        let all = [Variant::FloorReader, Variant::Floor, Variant::Reader, Variant::Gate];
+        parts_of(&all.map(|variant| self.by_round(variant, 0.5)), size(self.noise(0.5)?), self.bootstrap)
     }
 
     /// By how much a delay of one nanosecond moves the median, over all delays; 1 if delays add.
@@ -100,6 +83,22 @@ impl Model<'_> {
         let before = slope("between the stamp and the push", Variant::PushedLate);
         after.into_iter().chain(before).collect()
     }
+}
+
+/// The parts of the medians of four builds, each over the rounds in which all four have a run: line read, line judged,
+/// ring read, ring judged.
+fn parts_of(medians: &[Vec<Option<f64>>; 4], noise_ns: f64, bootstrap: &Bootstrap) -> Option<Parts> {
+    let of = |of: fn([f64; 4]) -> f64| mean_of_rounds(medians, bootstrap, of);
+    let overlap_ns = of(|[floor, judged, ring, both]| both - ring - judged + floor)?;
+    Some(Parts {
+        floor_ns: of(|[floor, ..]| floor)?,
+        ring_ns: [of(|[floor, _, ring, _]| ring - floor)?, of(|[_, judged, _, both]| both - judged)?],
+        evaluator_ns: [of(|[floor, judged, ..]| judged - floor)?, of(|[_, _, ring, both]| both - ring)?],
+        overlap_ns,
+        whole_ns: of(|[.., both]| both)?,
+        noise_ns,
+        adds_up: is_none(&overlap_ns, noise_ns),
+    })
 }
 
 /// Whether an effect is no larger than that between two equal builds, or may be zero.
@@ -146,7 +145,7 @@ fn slope_of(points: &[f64], medians: &[Vec<Option<f64>>], bootstrap: &Bootstrap)
 
 #[cfg(test)]
 mod tests {
-    use super::{Bootstrap, Estimate, is_none, mean_of_rounds, size, slope_of};
+    use super::{Bootstrap, Estimate, Parts, is_none, mean_of_rounds, parts_of, size, slope_of};
 
     const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 500, seed: 5 };
 
@@ -186,6 +185,21 @@ mod tests {
         assert!(mean_of_rounds(&[some.clone(), runs(80.0, 3)], &BOOTSTRAP, |[a, b]| a - b).is_none());
         some[4] = Some(80.0);
         assert!(mean_of_rounds(&[some, runs(80.0, 3)], &BOOTSTRAP, |[a, b]| a - b).is_some());
+    }
+
+    #[test]
+    fn parts_sum_to_the_whole_of_the_same_rounds() {
+        let mut whole = runs(200.0, 9);
+        // Rounds without one of the builds move the mean of the whole alone.
+        let mut line = runs(120.0, 3);
+        (line[0], line[5], whole[0], whole[5]) = (None, None, Some(900.0), Some(700.0));
+        let parts = parts_of(&[line, runs(131.0, 5), runs(150.0, 7), whole], 1.0, &BOOTSTRAP).unwrap();
+        let Parts { floor_ns, ring_ns, evaluator_ns, overlap_ns, whole_ns, adds_up, .. } = parts;
+        let sum = |estimates: &[Estimate]| estimates.iter().map(|estimate| estimate.value).sum::<f64>();
+        assert!((whole_ns.value - 209.0).abs() < 5.0, "{whole_ns:?}");
+        assert!((sum(&[floor_ns, ring_ns[0], evaluator_ns[1]]) - whole_ns.value).abs() < 1e-9);
+        assert!((sum(&[floor_ns, ring_ns[0], evaluator_ns[0], overlap_ns]) - whole_ns.value).abs() < 1e-9);
+        assert!(!adds_up && overlap_ns.value > 30.0, "{overlap_ns:?}");
     }
 
     #[test]

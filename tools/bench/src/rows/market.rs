@@ -20,6 +20,7 @@ use crate::report::{Published, Statistic, Unit};
 
 use crate::harness::entry::Entry;
 use crate::harness::operation::{Bench, Chunked, Label};
+use crate::harness::stages::Stages;
 pub(crate) use aims::aims;
 use delta::Delta;
 use kraken::Verified;
@@ -84,6 +85,15 @@ pub(crate) fn entries() -> Vec<Entry> {
     entries.push(sized!(@one "parse_book_ticker", "", parse_book_ticker, 1, true));
     entries.push(sized!(@one "parse_depth", "", parse_depth, 1, true));
     entries.extend(sized!(@all "end_to_end_recorded", recorded, true, false));
+    entries.push(Entry {
+        engine: ENGINE,
+        name: recorded::STAGES.name,
+        make: || {
+            let size = Size { instruments: 1, name: recorded::STAGES.name, cold: "", per_level: "" };
+            Ok(Box::new(Stages::new(recorded::STAGES, Recorded::new(size)?)))
+        },
+        counted: false,
+    });
     entries.push(sized!(@one "verified_frame", "", verified, 1, true));
     entries.push(Entry {
         engine: ENGINE,

@@ -8,6 +8,7 @@ pub(crate) mod reference;
 
 use crate::harness::entry::Entry;
 use crate::harness::operation::{Bench, Chunked};
+use crate::harness::stages::Stages;
 use batches::{Batches, Call};
 use evaluator::Evaluator;
 use hand_over::HandOver;
@@ -39,6 +40,9 @@ pub(crate) fn entries() -> Vec<Entry> {
             },
             counted: true,
         },
+        timed("evaluator_stages", || {
+            Ok(Box::new(Stages::new(evaluator::STAGES, Evaluator::<{ Limits::PLAIN.0 }>::new())))
+        }),
         Entry {
             engine: ENGINE,
             name: "evaluator_eight_ns",

@@ -12,9 +12,9 @@ use crate::report::{Published, Statistic, Unit};
 
 use crate::harness::entry::Entry;
 use crate::harness::operation::{Bench, Chunked, Label};
+use crate::harness::stages::Stages;
 use channel_bind::ChannelBind;
 use credentials::{CredentialCheck, Integrity};
-use pass::StagesOfPass;
 use sustained::Sustained;
 
 const ENGINE: &str = "turn";
@@ -27,7 +27,7 @@ pub(crate) fn entries() -> Vec<Entry> {
         entry("xor_mapped_v6", || Ok(Box::new(Chunked::new(codec::label_v6(), codec::XorMapped::new(true))))),
         entry("stun_parse", || Ok(Box::new(Chunked::new(codec::label_parse(), codec::Parse::new(false))))),
         entry("stun_parse_20", || Ok(Box::new(Chunked::new(codec::label_parse_20(), codec::Parse::new(true))))),
-        Entry { engine: ENGINE, name: "stages", make: || Ok(Box::new(StagesOfPass::new()?)), counted: false },
+        Entry { engine: ENGINE, name: "stages", make: stages, counted: false },
         entry("pipeline_pass", || pass(pass::HIT_SOFTWARE)),
         entry("pipeline_pass_miss", || pass(pass::VARIANTS[0])),
         entry("pipeline_pass_plain", || pass(pass::VARIANTS[1])),
@@ -42,6 +42,10 @@ pub(crate) fn entries() -> Vec<Entry> {
 
 fn pass(variant: pass::Variant) -> anyhow::Result<Box<dyn Bench>> {
     Ok(Box::new(Chunked::new(pass::label_of(&variant), pass::Pass::new(variant)?)))
+}
+
+fn stages() -> anyhow::Result<Box<dyn Bench>> {
+    Ok(Box::new(Stages::new(pass::STAGES, pass::Pass::new(pass::HIT_SOFTWARE)?)))
 }
 
 fn label(name: &'static str, what: &'static str, published_ns: f64, published_what: &str) -> Label {

@@ -4,6 +4,7 @@ use std::io;
 
 use super::text::interval;
 use super::{Ablation, AblationStep, StepFigures};
+use crate::report::Source;
 
 /// Columns of the longest bar.
 const BAR: f64 = 40.0;
@@ -32,6 +33,18 @@ impl Ablation {
         writeln!(to)?;
         for step in &self.steps {
             writeln!(to, "  {:>2} {}: {}. {}", step.number, step.name.replace('_', " "), step.what, step.note)?;
+            writeln!(
+                to,
+                "     {}{}",
+                items("code: ", step.sources),
+                items("; without the step: ", step.sources_without)
+            )?;
+        }
+        let sources: Vec<&str> = self.steps.iter().map(|step| step.published_source).collect();
+        for source in sources.iter().enumerate().filter(|(at, source)| !sources[..*at].contains(source)) {
+            let of = self.steps.iter().filter(|step| step.published_source == *source.1);
+            let names: Vec<String> = of.map(|step| step.name.replace('_', " ")).collect();
+            writeln!(to, "  {}: {}", source.1, names.join(", "))?;
         }
         writeln!(
             to,
@@ -44,6 +57,12 @@ impl Ablation {
         )?;
         writeln!(to, "  a change within the control's difference is undecided")
     }
+}
+
+/// Names items with their files after `before`; nothing where there are none.
+fn items(before: &str, sources: &[Source]) -> String {
+    let items: Vec<String> = sources.iter().map(|source| format!("{} ({})", source.item, source.path)).collect();
+    if items.is_empty() { String::new() } else { before.to_owned() + &items.join(", ") }
 }
 
 impl AblationStep {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ablation, AblationStep, ClassFigures, Loop, LoopKind, RingResult, Tail};
+use super::{Ablation, AblationStep, ClassFigures, Loop, LoopKind, RingResult, Simulated, Tail};
 use crate::report::figures::{self, CauseRate, Figures};
 use crate::report::{Estimate, Mark, Unit};
 use tt_status::distribution::{Binned, Bucket, Distribution, StallMark};
@@ -11,8 +11,8 @@ use tt_status::distribution::{Binned, Bucket, Distribution, StallMark};
 const STALL_FROM_NS: f64 = 1_000.0;
 
 impl RingResult {
-    /// What the figures are drawn from, save what the result does not know: [`figures::Class::ways`] and
-    /// [`figures::Class::sharing`].
+    /// What the figures are drawn from, save what the result does not know: [`figures::Class::ways`],
+    /// [`figures::Class::sharing`] and [`Figures::parts`].
     #[must_use]
     pub fn figures(&self) -> Figures {
         let mut figures = Figures::default();
@@ -27,6 +27,8 @@ impl RingResult {
         }
         figures.ablation = self.ablation.as_ref().map(steps).unwrap_or_default();
         figures.tail = self.tail.as_ref().map(tail).unwrap_or_default();
+        let published = self.loops.iter().find_map(|of| of.published);
+        figures.simulated = published.and_then(|published| Simulated::of(&published, self.settings.step_ns));
         figures
     }
 
@@ -113,6 +115,9 @@ fn steps(ablation: &Ablation) -> Vec<figures::AblationStep> {
         cumulative: Some(step.cumulative.p50_ns),
         without: step.without.as_ref().map(|without| without.p50_ns),
         published_ns: step.published_p50_ns,
+        published_source: step.published_source.to_owned(),
+        sources: step.sources.to_vec(),
+        sources_without: step.sources_without.to_vec(),
         verdict: step.note.clone(),
     };
     ablation.steps.iter().map(step).collect()

@@ -12,6 +12,7 @@ fn parts(overlap: f64) -> Parts {
         ring_ns: [exactly(25.0), exactly(25.0 + overlap)],
         evaluator_ns: [exactly(15.0 - overlap), exactly(15.0)],
         overlap_ns: exactly(overlap),
+        whole_ns: exactly(200.0),
         noise_ns: 2.0,
         adds_up: overlap == 0.0,
     }
@@ -58,6 +59,21 @@ fn parts_that_add_up_are_a_sum() {
         "200 ns at the median from CPU 0 to CPU 3: 80 % is the distance between the cores (160 ns for one cache line), \
          25 ns the ring, 15 ns the evaluator."
     );
+}
+
+#[test]
+fn rows_of_the_parts_sum_to_the_row_of_all() {
+    for overlap in [0.0, -9.0, 12.5] {
+        let mut text = Vec::new();
+        result(Some(parts(overlap))).write_text(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let table = text.split_once("part of the median").unwrap().1.split_once("\n\n").unwrap().0;
+        let figure = |line: &str| line.split("  ").find_map(|cell| cell.trim().parse::<f64>().ok());
+        let figures: Vec<f64> =
+            table.lines().filter(|line| !line.contains("for comparison")).filter_map(figure).collect();
+        let (all, parts) = figures.split_last().unwrap();
+        assert_eq!((*all, parts.iter().sum::<f64>()), (200.0, 200.0), "{table}");
+    }
 }
 
 #[test]

@@ -61,9 +61,12 @@ impl WhyResult {
         if let Some(parts) = &self.parts {
             push("one cache line between the cores, with both stamps", &parts.floor_ns);
             push("the ring in its place", &parts.ring_ns[0]);
-            push("the evaluator (eight checks) after the ring", &parts.evaluator_ns[1]);
-            if !parts.adds_up {
-                push("overlap of the two (each is that much less alone)", &parts.overlap_ns);
+            // Either way the rows sum to the last one.
+            if parts.adds_up {
+                push("the evaluator (eight checks) after the ring", &parts.evaluator_ns[1]);
+            } else {
+                push("the evaluator (eight checks) after the line", &parts.evaluator_ns[0]);
+                push("overlap of the two, in which they differ from each alone", &parts.overlap_ns);
             }
         }
         push("all of it", &self.p50_ns);

@@ -2,7 +2,7 @@
 
 use crate::report::Sizes;
 use anyhow::{Context as _, ensure};
-use tt_meter::Off;
+use tt_meter::{Off, Probe, Sampler};
 use tt_model::{Nanos, SplitMix64};
 use tt_venue::Venue;
 
@@ -11,8 +11,9 @@ use super::rig::{Rig, Setup, digest, json, level, symbol_text};
 use super::source::{Capture, is_of, is_snapshot, read, usdm_updates};
 use super::state::plural;
 use super::updates::{Places, Updates};
-use super::{Size, label};
+use super::{ENGINE, Size, label};
 use crate::harness::operation::{Label, Operation};
+use crate::harness::stages::{Pass, StageRows};
 
 /// Frames of all instruments together at most, where there are several.
 const INPUTS: usize = 120_000;
@@ -105,6 +106,12 @@ impl Recorded {
         Ok(())
     }
 
+    #[inline(always)]
+    fn handle(&mut self, index: usize, probe: &mut impl Probe) -> u64 {
+        let input = &self.inputs[index];
+        digest(self.rig.engine.handle_frame(input.ts, self.rig.connection, &input.bytes, probe))
+    }
+
     fn compare(&self, input: &Input) -> anyhow::Result<()> {
         if is_of(&input.bytes, "bookTicker") {
             let frame = json(&input.bytes)?;
@@ -120,6 +127,22 @@ impl Recorded {
     }
 }
 
+/// The stages of a frame's pass.
+pub(super) const STAGES: StageRows = StageRows {
+    name: "market_stages",
+    engine: ENGINE,
+    prefix: "market_stage_",
+    what: "Engine::handle_frame on every frame of the session, as end_to_end_recorded_ns",
+    published: |_| None,
+};
+
+impl Pass for Recorded {
+    #[inline(always)]
+    fn run_watched(&mut self, index: usize, probe: &mut Sampler) -> u64 {
+        self.handle(index, probe)
+    }
+}
+
 impl Operation for Recorded {
     fn inputs(&self) -> usize {
         self.inputs.len()
@@ -127,8 +150,7 @@ impl Operation for Recorded {
 
     #[inline(always)]
     fn run(&mut self, index: usize) -> u64 {
-        let input = &self.inputs[index];
-        digest(self.rig.engine.handle_frame(input.ts, self.rig.connection, &input.bytes, &mut Off))
+        self.handle(index, &mut Off)
     }
 
     fn ready(&self, index: usize) {

@@ -3,7 +3,7 @@
 use crate::loops::ablation::GateSetup;
 use crate::report::{Published, Statistic, Unit};
 use anyhow::ensure;
-use tt_meter::Off;
+use tt_meter::{Off, Sampler};
 use tt_model::{
     Breach, InstrumentId, IntentFlags, IntentKind, Notional, OrderIntent, OrderSide, OrderTerms, Price, Qty, SplitMix64,
 };
@@ -12,6 +12,7 @@ use tt_risk::{Evaluator as Core, Exposure, Limits, Rate};
 use super::ENGINE;
 use super::reference::Reference;
 use crate::harness::operation::{Label, Operation};
+use crate::harness::stages::{Pass, StageRows};
 
 /// Different orders.
 const INPUTS: usize = 1 << 16;
@@ -172,6 +173,24 @@ impl<const PROFILE: u64> Operation for Evaluator<PROFILE> {
 
     fn rewind(&mut self) {
         reset(&mut self.gate);
+    }
+}
+
+/// The stages of an order's pass through the evaluator.
+pub(crate) const STAGES: StageRows = StageRows {
+    name: "evaluator_stages",
+    engine: ENGINE,
+    prefix: "evaluator_stage_",
+    what: "Evaluator::evaluate_profile on an order, as evaluator_ns",
+    published: |_| None,
+};
+
+impl<const PROFILE: u64> Pass for Evaluator<PROFILE> {
+    #[inline(always)]
+    fn run_watched(&mut self, index: usize, probe: &mut Sampler) -> u64 {
+        self.now_ns += STEP_NS;
+        let verdict = self.gate.evaluate_profile::<PROFILE>(self.now_ns, &self.intents[index], probe);
+        digest(verdict.reasons.0, verdict.accept, verdict.worst_pos)
     }
 }
 

@@ -1,16 +1,15 @@
 //! One pass through the whole pipeline: a Binding request in, the response's bytes out.
 
-use crate::report::{Bootstrap, Row, RowText, Samples, Unit};
 use anyhow::ensure;
-use tt_meter::{Calibration, Off, Sampler, Stage};
+use tt_meter::{Off, Sampler, Stage};
 use tt_model::SplitMix64;
 use tt_turn::config::Capacity;
 
 use super::rig::{Rig, digest_reply, five_tuple};
 use super::wire::{self, INPUTS, Packed};
 use super::{ENGINE, label};
-use crate::harness::operation::{Bench, Finished, Label, Operation};
-use crate::harness::plan::Plan;
+use crate::harness::operation::{Label, Operation};
+use crate::harness::stages::{self, StageRows};
 
 /// Live allocations while a pass is timed.
 const LIVE: u32 = 10_000;
@@ -111,94 +110,26 @@ impl Operation for Pass {
     }
 }
 
-/// The five stages of [`HIT_SOFTWARE`]'s pass, by the shipped sampler.
-pub(super) struct StagesOfPass {
-    pass: Pass,
-    next: usize,
-    samples: [Samples; 5],
-}
-
-impl StagesOfPass {
-    /// Passes a sample; the sampler stamps the stages of every second one.
-    const PASSES: usize = 512;
-
-    pub(super) fn new() -> anyhow::Result<Self> {
-        Ok(Self { pass: Pass::new(HIT_SOFTWARE)?, next: 0, samples: Default::default() })
-    }
-
-    fn sample(&mut self, calibration: &Calibration) -> anyhow::Result<[f64; 5]> {
-        let mut sampler = Sampler::new(calibration.clock, 1);
-        for index in self.next..self.next + Self::PASSES {
-            let (client, request) = (self.pass.clients[index], self.pass.datagrams.get(index));
-            self.pass.rig.pass(&five_tuple(client), request, &mut sampler);
-        }
-        self.next = (self.next + Self::PASSES) % INPUTS;
-        let mut means = [0.0; 5];
-        for (stage, mean) in Stage::ALL.into_iter().zip(&mut means) {
-            let found = sampler.stages().mean_ns(stage, calibration);
-            *mean = found.ok_or_else(|| anyhow::anyhow!("the pass never marks {}", stage.name()))?;
-        }
-        Ok(means)
-    }
-
-    fn run_for(
-        &mut self,
-        calibration: &Calibration,
-        span_ns: u64,
-        mut keep: impl FnMut([f64; 5]) -> bool,
-    ) -> anyhow::Result<()> {
-        let begin = calibration.clock.end();
-        while calibration.scale.ns(calibration.clock.end().since(begin)) < span_ns {
-            let means = self.sample(calibration)?;
-            if !keep(means) {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Bench for StagesOfPass {
-    fn name(&self) -> &'static str {
-        "stages"
-    }
-
-    fn verify(&mut self) -> anyhow::Result<()> {
-        (0..INPUTS).try_for_each(|index| self.pass.verify(index).map(drop))
-    }
-
-    fn warm_up(&mut self, calibration: &Calibration, plan: &Plan) -> anyhow::Result<()> {
-        self.run_for(calibration, plan.warmup_ns, |_| true)
-    }
-
-    fn block(&mut self, calibration: &Calibration, plan: &Plan) -> anyhow::Result<()> {
-        self.run_for(calibration, plan.block_ns / 10, |_| true)?;
-        let mut blocks: [Vec<f64>; 5] = Default::default();
-        self.run_for(calibration, plan.block_ns, |means| {
-            blocks.iter_mut().zip(means).for_each(|(block, mean)| block.push(mean));
-            blocks[0].len() < plan.samples_per_block
-        })?;
-        self.samples.iter_mut().zip(blocks).for_each(|(samples, block)| samples.push_block(block));
-        Ok(())
-    }
-
-    fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
-        const NAMES: [(&str, f64); 5] = [
-            ("stage_parse", 68.0),
-            ("stage_validate", 35.0),
-            ("stage_look_up", 40.0),
-            ("stage_build", 85.0),
-            ("stage_serialize", 35.0),
-        ];
-        let row = |((name, published), samples): ((&'static str, f64), &Samples)| {
-            let what = "between two stamps inside the pass, one read of the clock taken off; the stamps keep stages \
-                        from overlapping, as they do in a pass";
-            let label = label(name, what, published, "stage of one pass");
-            let text = RowText { name, engine: ENGINE, what, unit: Unit::Ns };
-            let mut row = Row::of(text, samples, Self::PASSES as u32 / 2, bootstrap)?;
-            row.published = label.published;
-            Some(Finished { row, samples: samples.clone() })
+/// The stages of [`HIT_SOFTWARE`]'s pass.
+pub(super) const STAGES: StageRows = StageRows {
+    name: "stages",
+    engine: ENGINE,
+    prefix: "stage_",
+    what: "Server::handle_client on a Binding request, as pipeline_pass",
+    published: |stage| {
+        let ns = match stage {
+            Stage::Parse => 68.0,
+            Stage::Validate | Stage::Serialize => 35.0,
+            Stage::LookUp => 40.0,
+            Stage::Build => 85.0,
         };
-        NAMES.into_iter().zip(&self.samples).filter_map(row).collect()
+        label("", "", ns, "stage of one pass").published.pop()
+    },
+};
+
+impl stages::Pass for Pass {
+    #[inline(always)]
+    fn run_watched(&mut self, index: usize, probe: &mut Sampler) -> u64 {
+        self.rig.pass(&five_tuple(self.clients[index]), self.datagrams.get(index), probe)
     }
 }
