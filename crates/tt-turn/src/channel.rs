@@ -288,6 +288,44 @@ mod tests {
         (channels, lists, places)
     }
 
+    /// Two of `keys` with one tag.
+    fn colliding<K: Copy>(keys: impl Iterator<Item = K>, tag: impl Fn(K) -> Tag) -> [K; 2] {
+        let mut known = std::collections::HashMap::new();
+        for key in keys {
+            if let Some(other) = known.insert(std::format!("{:?}", tag(key)), key) {
+                return [other, key];
+            }
+        }
+        panic!("no two keys have one tag");
+    }
+
+    /// The index knows a part of a hash only: the record says whose it is.
+    #[test]
+    fn channels_with_one_tag_are_told_apart() {
+        let owners = 0..256_u32;
+        let numbers = |owner| (0x4000..0x5000_u16).map(move |number| (owner, number));
+        let mut channels = Channels::new(8, 7);
+        let of_number = |(owner, number)| channels.by_number.tag(&number_key(owner, number));
+        let one = colliding(owners.clone().flat_map(numbers), of_number);
+        let at = |port| SocketAddr::new([192, 0, 2, 1].into(), port);
+        let ports = |owner| (1..4_096_u16).map(move |port| (owner, port));
+        let of_peer = |(owner, port)| channels.by_peer.tag(&peer_key(owner, at(port)));
+        let other = colliding(owners.flat_map(ports), of_peer);
+        let mut lists = [List::EMPTY; 4];
+        let wanted = [(one[0], 1), (one[1], 2)].map(|((owner, number), port)| (owner, number, at(port)));
+        let further = [(other[0], 0x4ffe), (other[1], 0x4fff)].map(|((owner, port), number)| (owner, number, at(port)));
+        for ((owner, number, peer), list) in wanted.into_iter().chain(further).zip(&mut lists) {
+            let binding = channels.binding(owner, number, peer);
+            assert_eq!(channels.pair(&binding, NOW), Pair::Free, "another's channel is not in the way");
+            let index = channels.bind(NOW, &binding, list, None).expect("room");
+            assert_eq!(channels.find_number(owner, number, NO_INDEX, NOW), Some(index));
+        }
+        for (owner, number, _) in wanted {
+            let index = channels.find_number(owner, number, NO_INDEX, NOW).expect("bound");
+            assert_eq!(channels.records.get(index).map(|channel| channel.allocation), Some(owner));
+        }
+    }
+
     #[test]
     fn keys_differ_by_owner_number_port_and_address() {
         let wide = |bit: u32, port| SocketAddr::new(core::net::Ipv6Addr::from_bits(1 << bit).into(), port);
