@@ -252,6 +252,30 @@ mod tests {
         (permissions, lists, places)
     }
 
+    /// The index knows a part of a hash only: the record says whose it is.
+    #[test]
+    fn permissions_with_one_tag_are_told_apart() {
+        let mut permissions = Permissions::new(8, 7);
+        let mut known = std::collections::HashMap::new();
+        let all = (0..256_u32).flat_map(|owner| (0..=u16::MAX).map(move |low| (owner, low.to_be_bytes())));
+        let same_tag = |(owner, [high, low]): (u32, [u8; 2])| {
+            let peer = (owner, IpAddr::from([192, 0, high, low]));
+            let tag = std::format!("{:?}", permissions.index.tag(&key(peer.0, peer.1)));
+            known.insert(tag, peer).map(|other| [other, peer])
+        };
+        let pair: [(u32, IpAddr); 2] = all.into_iter().find_map(same_tag).expect("two with one tag");
+        let mut lists = [List::EMPTY; 2];
+        for ((owner, ip), list) in pair.into_iter().zip(&mut lists) {
+            let place = permissions.place(owner, ip);
+            assert!(!place.is_recorded() && permissions.find(owner, ip, NOW).is_none(), "another's permission");
+            permissions.install(NOW, (owner, list), (ip, place), Ports::All).expect("room");
+        }
+        for (owner, ip) in pair {
+            let (_, found) = permissions.find(owner, ip, NOW).expect("installed");
+            assert_eq!((found.allocation, found.ip), (owner, ip));
+        }
+    }
+
     #[test]
     fn a_place_that_is_remembered_serves_its_owner_and_address_alone_and_not_too_long() {
         let (permissions, _, places) = installed();
