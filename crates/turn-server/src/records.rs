@@ -29,6 +29,8 @@ pub(crate) use sink::Sink;
 const ENTRIES_MAX: usize = 256;
 /// Bytes of lines that are written at once.
 const BATCH_LEN: usize = 64 << 10;
+/// How long the thread lets events gather: to wake it for each one would cost a worker more than the event.
+const GATHERED: Duration = Duration::from_millis(2);
 /// Interval of log events while the output fails.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
@@ -144,6 +146,7 @@ pub(crate) fn start(output: Option<&RecordOutput>, realms: RealmNames) -> anyhow
             if let Some(writer) = &mut writer {
                 writer.write(&batch);
             }
+            thread::sleep(GATHERED);
         }
     };
     let thread = thread::Builder::new().name("turn-records".into()).spawn(write);

@@ -1,5 +1,6 @@
 //! Ports and sockets for relays.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -76,6 +77,41 @@ pub(super) fn find_pair<T>(ports: PortRange, take: impl Fn(u16) -> io::Result<T>
     Err(io::ErrorKind::AddrInUse.into())
 }
 
+/// Random bytes that one system call gets.
+const DRAWN_LEN: usize = 256;
+
+thread_local! {
+    /// Random bytes of this thread that are left, at the end.
+    static DRAWN: RefCell<([u8; DRAWN_LEN], usize)> = const { RefCell::new(([0; DRAWN_LEN], DRAWN_LEN)) };
+}
+
+/// Returns an unpredictable number.
 pub(super) fn random() -> io::Result<u32> {
-    getrandom::u32().map_err(io::Error::other)
+    DRAWN.with_borrow_mut(|(bytes, used)| {
+        if *used == DRAWN_LEN {
+            getrandom::fill(bytes).map_err(io::Error::other)?;
+            *used = 0;
+        }
+        let mut number = [0; size_of::<u32>()];
+        let taken = &mut bytes[*used..*used + number.len()];
+        number.copy_from_slice(taken);
+        // What was used is not kept.
+        taken.fill(0);
+        *used += number.len();
+        Ok(u32::from_ne_bytes(number))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_number_is_drawn_twice() {
+        let numbers: BTreeSet<u32> = (0..DRAWN_LEN).map(|_| random().unwrap()).collect();
+        // Two of 256 are equal once in 130,000 runs, and more than two never.
+        assert!(numbers.len() >= DRAWN_LEN - 1, "{}", numbers.len());
+    }
 }
