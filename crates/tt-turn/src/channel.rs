@@ -301,7 +301,7 @@ mod tests {
 
     /// The index knows a part of a hash only: the record says whose it is.
     #[test]
-    fn channels_with_one_tag_are_told_apart() {
+    fn channels_with_one_tag_are_distinguished() {
         let owners = 0..256_u32;
         let numbers = |owner| (0x4000..0x5000_u16).map(move |number| (owner, number));
         let mut channels = Channels::new(8, 7);

@@ -254,7 +254,7 @@ mod tests {
 
     /// The index knows a part of a hash only: the record says whose it is.
     #[test]
-    fn permissions_with_one_tag_are_told_apart() {
+    fn permissions_with_one_tag_are_distinguished() {
         let mut permissions = Permissions::new(8, 7);
         let mut known = std::collections::HashMap::new();
         let all = (0..256_u32).flat_map(|owner| (0..=u16::MAX).map(move |low| (owner, low.to_be_bytes())));
