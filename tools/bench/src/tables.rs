@@ -83,6 +83,7 @@ fn table(name: &str, file: &str, root: &Path, marks: &[&str]) -> anyhow::Result<
         "ring-layouts" => ring::layouts(&json()?)?,
         "turn-rivals" => turn_rivals::lines(&runs()?)?,
         "one-socket" => turn_rivals::one_socket(&runs()?)?,
+        "shared-sockets" => turn_rivals::shared_sockets(&runs()?)?,
         "ring-rivals" => ring_rivals::latency(&runs()?)?,
         "ring-rivals-flow" => ring_rivals::flow(&runs()?)?,
         "market-rivals" => market_rivals::lines(&runs()?)?,

@@ -74,20 +74,40 @@ const ONE_AIM: f64 = 1.08;
 const NEXT_TO_ONE: [(&str, &str); 3] =
     [("one_mark", "marks"), ("one_pool", "pool"), ("other_multiplexed", "multiplexed")];
 
+/// The shipped server whose relays share a socket, with the prototype next to it.
+const SHARED: &str = "truetick_shared";
+const NEXT_TO_SHARED: [(&str, &str); 1] = [(ONE, "prototype")];
+
 /// What one socket for all relay ports costs: datagrams against the echo, allocation cycles against truetick.
 pub(super) fn one_socket(runs: &Runs) -> anyhow::Result<Lines> {
+    let headings = ["row", "echo", "truetick", "one socket", "one / echo", "aim 1.08", "one / truetick"];
+    against_echo(runs, ONE, &headings, &NEXT_TO_ONE)
+}
+
+/// The same of the shipped server whose relays share a socket.
+pub(super) fn shared_sockets(runs: &Runs) -> anyhow::Result<Lines> {
+    let headings = ["row", "echo", "each", "shared", "shared / echo", "aim 1.08", "shared / each"];
+    against_echo(runs, SHARED, &headings, &NEXT_TO_SHARED)
+}
+
+fn against_echo(
+    runs: &Runs,
+    server: &str,
+    headings: &[&str],
+    next_to_it: &[(&'static str, &'static str)],
+) -> anyhow::Result<Lines> {
     let has_runs = |server: &str| runs.runs.iter().any(|run| run.get("contestant").is_some_and(|it| it == server));
-    let others: Vec<(&str, &str)> = NEXT_TO_ONE.into_iter().filter(|(server, _)| has_runs(server)).collect();
-    let mut headings = vec!["row", "echo", "truetick", "one socket", "one / echo", "aim 1.08", "one / truetick"];
-    headings.extend(others.iter().map(|(_, heading)| heading));
+    let others: Vec<(&str, &str)> = next_to_it.iter().copied().filter(|(server, _)| has_runs(server)).collect();
+    let mut headings = headings.to_vec();
+    headings.extend(others.iter().map(|(_, heading)| *heading));
     let mut lines = Lines::new(origin_of_runs(runs)?, 1, &headings);
-    for row in rows_of(runs, ONE) {
+    for row in rows_of(runs, server) {
         let of = |server: &str| {
             let wanted =
                 |run: &&Run| run.get("row") == Some(&row) && run.get("contestant").is_some_and(|it| it == server);
             runs.runs.iter().filter(wanted).filter_map(cost).collect::<Vec<Cost>>()
         };
-        let (echo, ours, one) = (of("echo"), of(OURS), of(ONE));
+        let (echo, ours, one) = (of("echo"), of(OURS), of(server));
         let mut cells = vec![format!("`{row}`")];
         cells.extend([&echo, &ours, &one].map(|costs| if costs.is_empty() { String::new() } else { mean(costs) }));
         let of_echo = median(&pairs(&one, &echo));
