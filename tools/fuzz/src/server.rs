@@ -430,6 +430,10 @@ impl World {
         let length = usize::from(choices.byte());
         let payload = choices.bytes(length);
         let path = PeerPath { relay: RelayId(relay), peer };
+        // As the driver does while it reads: of any relay, also one that is not lent.
+        self.server.prefetch_relay(path.relay);
+        self.server.prefetch_peer(path);
+        self.server.prefetch_peer_tables(path);
         let output = self.server.handle_peer(self.now, path, &payload, &mut self.out[..64], &mut Off);
         let came = match output {
             Output::ToClient { client, header_len, payload: range, padding_len } => {
