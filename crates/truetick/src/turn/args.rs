@@ -168,7 +168,7 @@ pub struct Args {
     /// veth devices, and generic behind any driver. It relays past nftables, conntrack and tcpdump.
     #[arg(long, value_name = "W", value_parser = named::<KernelMode>(KernelMode::NAMES))]
     pub data_path: Option<KernelMode>,
-    /// A socket for each relay, or shared by all relays of a worker, with CAP_BPF and CAP_NET_RAW [default: each]
+    /// A socket per relay, or shared by all of a worker, with CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW [default: each]
     #[arg(long, value_name = "W", value_parser = named::<RelaySockets>(RelaySockets::NAMES))]
     pub relay_sockets: Option<RelaySockets>,
     /// Busy-poll for the next datagram this long before blocking, microseconds [default: 0]
