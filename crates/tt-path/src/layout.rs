@@ -143,6 +143,7 @@ macro_rules! layout {
         }
     };
 }
+pub(crate) use layout;
 
 /// Every shared struct.
 pub(crate) const LAYOUTS: [Layout; 8] = [

@@ -17,12 +17,12 @@ use nix::errno::Errno;
 
 use crate::btf;
 use crate::error::{SteerError, os_error};
-use crate::layout::Layout;
+use crate::layout::{Layout, layout};
 use crate::loader::last_line;
 use crate::sys::mapping::Mapping;
 
 /// The compiled program, as `bpf/steer.bpf.c` makes it.
-pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/steer.bpf.o");
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/steer.bpf.o");
 
 const PROGRAM: &str = "steer";
 const PORTS: usize = 1 << 16;
@@ -33,7 +33,7 @@ const NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 /// A port of one address.
 #[repr(C)]
-pub(crate) struct Port {
+struct Port {
     owner: u32,
     drain: u32,
     count: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Port {
 
 /// The receive queue of a socket; the first one is not used.
 #[repr(C)]
-pub(crate) struct Queue {
+struct Queue {
     drain: u32,
     pad: [u32; 15],
     over: u64,
@@ -50,28 +50,8 @@ pub(crate) struct Queue {
 }
 
 /// The structs of the program.
-pub(crate) const LAYOUTS: [Layout; 2] = [
-    Layout {
-        name: "port",
-        size: size_of::<Port>(),
-        fields: &[
-            ("owner", offset_of!(Port, owner)),
-            ("drain", offset_of!(Port, drain)),
-            ("count", offset_of!(Port, count)),
-            ("pad", offset_of!(Port, pad)),
-        ],
-    },
-    Layout {
-        name: "queue",
-        size: size_of::<Queue>(),
-        fields: &[
-            ("drain", offset_of!(Queue, drain)),
-            ("pad", offset_of!(Queue, pad)),
-            ("over", offset_of!(Queue, over)),
-            ("pad2", offset_of!(Queue, pad2)),
-        ],
-    },
-];
+const LAYOUTS: [Layout; 2] =
+    [layout!("port", Port, owner, drain, count, pad), layout!("queue", Queue, drain, pad, over, pad2)];
 
 const PORT_WORDS: usize = size_of::<Port>() / size_of::<u32>();
 const QUEUE_BYTES: usize = size_of::<Queue>();
@@ -147,7 +127,7 @@ impl Steering {
 
     /// Says that a socket was found empty: every port may have its whole budget in the receive buffer again.
     pub fn note_drained(&self, socket: u16) {
-        let at = queue(Some(socket), offset_of!(Queue, drain));
+        let at = queue(socket, offset_of!(Queue, drain));
         self.queues.words()[at / size_of::<u32>()].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -155,7 +135,7 @@ impl Steering {
     /// `socket`. A device that merges datagrams (GRO) has the program run twice for one: it may count twice.
     #[must_use]
     pub fn take_over(&self, socket: u16) -> u64 {
-        let at = queue(Some(socket), offset_of!(Queue, over));
+        let at = queue(socket, offset_of!(Queue, over));
         self.queues.double_words()[at / size_of::<u64>()].swap(0, Ordering::Relaxed)
     }
 
@@ -166,8 +146,8 @@ impl Steering {
 }
 
 /// The place of a field of a socket's queue, in bytes.
-fn queue(socket: Option<u16>, field: usize) -> usize {
-    socket.map_or(0, |socket| usize::from(socket) + 1) * QUEUE_BYTES + field
+fn queue(socket: u16, field: usize) -> usize {
+    (usize::from(socket) + 1) * QUEUE_BYTES + field
 }
 
 impl std::fmt::Debug for Steering {

@@ -9,8 +9,9 @@ pub(crate) fn drop_all() {
     let _ = drop_unless_needed(|| true);
 }
 
-/// Drops CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW from this thread and from those that it starts. `is_writable` says whether this thread
-/// can write the kernel's tables: before Linux 5.19 that needs CAP_BPF, which stays in that case. Returns whether it stays.
+/// Drops CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW from this thread and from those that it starts. `is_writable` says
+/// whether this thread can write the kernel's tables: before Linux 5.19 that needs CAP_BPF, which stays in that case.
+/// Returns whether it stays.
 ///
 /// # Errors
 /// The system call failed; the thread keeps what it had.

@@ -60,7 +60,8 @@ pub(crate) struct WorkerSockets {
 struct Receiver {
     number: u16,
     socket: UdpSocket,
-    drained_at: Cell<Nanos>,
+    /// When the program may learn again that the socket is empty.
+    note_from: Cell<Nanos>,
 }
 
 impl SharedPorts {
@@ -203,7 +204,7 @@ impl WorkerSockets {
             let socket = UdpSocket::steered(family).context("cannot open a socket for relays")?;
             // A smaller buffer loses datagrams of a burst earlier, which is counted.
             let _ = socket.set_buffers(BUFFER, true);
-            udp[family as usize] = Some(Receiver { number: *number, socket, drained_at: Cell::new(Nanos(0)) });
+            udp[family as usize] = Some(Receiver { number: *number, socket, note_from: Cell::new(Nanos(0)) });
             *number += 1;
             icmp[family as usize] = Some(IcmpSocket::open(family).context("raw sockets need CAP_NET_RAW")?);
         }
@@ -271,9 +272,9 @@ impl WorkerSockets {
     ) -> io::Result<Received> {
         let Some(receiver) = &self.udp[family as usize] else { return Ok(Received::default()) };
         let received = inbox.receive_steered(&receiver.socket, most, |to| self.relay_at(to).map(relay_key))?;
-        if received.drained && now >= receiver.drained_at.get() {
+        if received.drained && now >= receiver.note_from.get() {
             ports.steering.note_drained(receiver.number);
-            receiver.drained_at.set(now.saturating_add(DRAINED_EVERY));
+            receiver.note_from.set(now.saturating_add(DRAINED_EVERY));
         }
         Ok(received)
     }
