@@ -102,6 +102,11 @@ pub(crate) trait Bench {
     fn portray(&self, sketch: &mut Sketch<'_>) {
         let _ = sketch;
     }
+    /// Whether its rows are the means of whole loops, which a compiler could remove. A part of a pass may be shorter than an
+    /// empty loop: a stage that the pass does not have, the rest after the last stamp.
+    fn times_loops(&self) -> bool {
+        true
+    }
     /// Makes `runs` runs without a clock, for counting, and returns the operations per run; `None` where that is
     /// not possible.
     fn repeat(&mut self, runs: u64) -> Option<u32> {
@@ -109,6 +114,9 @@ pub(crate) trait Bench {
         None
     }
 }
+
+/// Chunks of a warm-up at least, however long the first ones take.
+const CHUNKS_MIN: u64 = 16;
 
 /// Times an [`Operation`] in chunks of `batch` between two stamps, one by one where it is ten times longer than a read of
 /// the clock.
@@ -226,15 +234,16 @@ impl<O: Operation> Chunked<O> {
         self.next
     }
 
-    /// Runs for `span_ns` and returns nanoseconds an operation.
+    /// Runs for `span_ns`, at least [`CHUNKS_MIN`] chunks, and returns nanoseconds an operation in the fastest chunk: one
+    /// that another process disturbed must not make a short operation look long.
     fn run_for(&mut self, calibration: &Calibration, span_ns: u64) -> anyhow::Result<f64> {
-        let (mut cycles, mut chunks) = (0, 0u64);
+        let (mut fastest, mut chunks) = (u64::MAX, 0u64);
         let begin = calibration.clock.end();
-        while calibration.scale.ns(calibration.clock.end().since(begin)) < span_ns {
-            cycles += self.chunk(calibration.clock, self.batch, false)?;
+        while chunks < CHUNKS_MIN || calibration.scale.ns(calibration.clock.end().since(begin)) < span_ns {
+            fastest = fastest.min(self.chunk(calibration.clock, self.batch, false)?);
             chunks += 1;
         }
-        Ok(calibration.scale.ns_f64(cycles as f64) / (chunks as f64 * self.batch as f64))
+        Ok(calibration.scale.ns_f64(fastest as f64) / self.batch as f64)
     }
 }
 

@@ -124,6 +124,10 @@ impl<P: Pass> Bench for Stages<P> {
         Ok(())
     }
 
+    fn times_loops(&self) -> bool {
+        false
+    }
+
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
         let StageRows { engine, prefix, what, published, .. } = self.rows;
         let parts =
