@@ -22,6 +22,7 @@ mod reply;
 mod reserved;
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -66,6 +67,8 @@ pub struct Server {
     policy_hits: Box<[u64]>,
     credentials: RealmCredentials,
     kept_keys: KeptKeys,
+    /// Names that the default realm had before, oldest first: requests of live allocations still contain them.
+    former_realms: Vec<String>,
     nonces: Nonces,
     clock: WallClock,
     allocations: Allocations,
@@ -108,6 +111,7 @@ impl Server {
             nonces: nonces(&config, &secrets, &credentials),
             credentials,
             kept_keys: KeptKeys::new(capacity.allocations),
+            former_realms: Vec::new(),
             policy_hits: vec![0; config.peer_policy.rules().len()].into_boxed_slice(),
             clock: WallClock::default(),
             allocations: Allocations::new(capacity.allocations, seed),

@@ -72,7 +72,7 @@ impl Server {
         let Request { now, from, message, .. } = request;
         let shown = self.shown(message, Some(from.server))?;
         let unix_s = self.clock.unix_s(*now);
-        let owner = self.allocations.get(index).filter(|allocation| shown.realm == Some(allocation.realm));
+        let owner = self.allocations.get(index).filter(|allocation| self.is_realm_of(allocation.realm, &shown));
         let owner = owner.map(|allocation| (allocation.realm, allocation.user, allocation.quota_key));
         if let Some((realm, id, quota_key)) =
             owner.filter(|(realm, ..)| self.matches_kept_key(index, *realm, &shown, unix_s, message))
@@ -100,6 +100,13 @@ impl Server {
         Ok(user)
     }
 
+    /// Returns whether a message names the realm of an allocation, as it is called now or was called before.
+    #[inline]
+    fn is_realm_of(&self, realm: RealmId, shown: &Shown<'_>) -> bool {
+        // A further realm may have the old name now. The kept key decides whose request it is.
+        shown.realm == Some(realm) || self.had_name(realm, shown.realm_name)
+    }
+
     /// Reads the credentials of a message to a listener.
     #[inline]
     fn shown<'a>(&self, message: &Message<'a>, server: Option<SocketAddr>) -> Result<Shown<'a>, ErrorCode> {
@@ -114,7 +121,7 @@ impl Server {
             return Err(ErrorCode::BadRequest);
         };
         let path = path(self.config.password_algorithms, nonce, message)?;
-        Ok(Shown { name, realm: self.realm_at(realm, server), nonce, path })
+        Ok(Shown { name, realm: self.realm_at(realm, server), realm_name: realm, nonce, path })
     }
 
     /// Returns whether the credentials are those that the allocation keeps.
@@ -170,6 +177,7 @@ struct Shown<'a> {
     name: Name<'a>,
     /// The realm that it names, if the listener serves it.
     realm: Option<RealmId>,
+    realm_name: &'a [u8],
     nonce: &'a [u8],
     path: Path,
 }

@@ -65,6 +65,12 @@ impl Server {
         self.config.realms.iter().position(|realm| realm.name.as_bytes() == name).map(RealmId::further)
     }
 
+    /// Returns whether the realm of an allocation had this name before.
+    #[cold]
+    pub(super) fn had_name(&self, realm: RealmId, name: &[u8]) -> bool {
+        realm == RealmId::DEFAULT && self.former_realms.iter().any(|former| former.as_bytes() == name)
+    }
+
     /// Returns the realm that a message names, or else the default one.
     pub(super) fn named_realm(&self, message: &Message<'_>) -> RealmId {
         message.value(Known::Realm).and_then(|name| self.realm_called(name)).unwrap_or_default()

@@ -17,16 +17,27 @@ use crate::realm::{REALMS_MAX, RealmConfig, RealmId};
 use crate::relay::RelayId;
 use crate::shared::Limits;
 
+/// Names of the default realm that live allocations may still use.
+const FORMER_REALMS_MAX: usize = 8;
+
 impl Server {
-    /// Replaces the configuration, but for `realm`, `realms` (see [`Server::replace_realms`]), `peer_policy`, `peer_lists`,
+    /// Replaces the configuration, but for `realms` (see [`Server::replace_realms`]), `peer_policy`, `peer_lists`,
     /// `grant_reports` and `dont_fragment`, which stay. Replace the
     /// secrets next: nonces and the end of removed users follow the configuration from then on.
     ///
-    /// Allocations stay with the lifetimes that they have; a refresh takes the new ones.
+    /// Allocations stay with the lifetimes that they have; a refresh takes the new ones. Where `realm` is another one, a
+    /// live allocation is also refreshed with the name and the key of before: not every client tries again after a 401.
     pub fn replace_config(&mut self, config: Config) {
         let before = &mut self.config;
+        if before.realm != config.realm {
+            let former = core::mem::take(&mut before.realm);
+            self.former_realms.retain(|name| *name != config.realm && *name != former);
+            if self.former_realms.len() == FORMER_REALMS_MAX {
+                self.former_realms.remove(0);
+            }
+            self.former_realms.push(former);
+        }
         *before = Config {
-            realm: core::mem::take(&mut before.realm),
             realms: core::mem::take(&mut before.realms),
             peer_policy: core::mem::take(&mut before.peer_policy),
             peer_lists: before.peer_lists,

@@ -180,3 +180,30 @@ fn a_realm_is_added_and_another_loses_its_origin_while_allocations_live() {
     assert_eq!(ask(&mut world, CLIENT, A, REFRESH), 0, "what lives goes on");
     assert_eq!([0, 1, 2].map(|index| shared.allocations_of(RealmId::further(index))), [1, 0, 1]);
 }
+
+/// The default realm is renamed, and its old name becomes a realm with other users.
+#[test]
+fn a_live_allocation_keeps_its_key_where_another_realm_gets_the_old_name() {
+    let (mut world, shared) = start(config(), secrets(|_| true));
+    assert_eq!(ask(&mut world, CLIENT, REALM, ALLOCATE), 0);
+    let limits =
+        shared.limits().succeeded_by(world::quotas(), &[quotas()[0], quotas()[1], quotas()[0]], Pools::UNLIMITED);
+    world.server.replace_limits(limits);
+    let mut realms = config().realms;
+    let origins = vec!["https://old.example".to_owned()];
+    realms.push(RealmConfig { name: REALM.into(), origins, listeners: Vec::new() });
+    let mut next = secrets(|realm| realm != REALM);
+    next.add_user_of(RealmId::DEFAULT, b"ann", "calls.example", b"password of calls.example");
+    next.add_user_of(RealmId::further(2), b"ann", REALM, b"another");
+    world.server.replace_realms(&realms, &next);
+    world.server.replace_config(Config::new("calls.example"));
+    world.server.replace_secrets(world.now, &next);
+    assert_eq!(ask(&mut world, CLIENT, REALM, REFRESH), 0, "with the key of before");
+    let another =
+        |world: &mut World, from: &str, method| ask_with(world, addr(from), (REALM, "ann", "another"), method).code();
+    assert_eq!(another(&mut world, CLIENT, REFRESH), 441, "a user of the other realm");
+    assert_eq!(ask(&mut world, "192.0.2.9:1", REALM, ALLOCATE), 401, "the key of before, for a new allocation");
+    assert_eq!(another(&mut world, "192.0.2.9:1", ALLOCATE), 0);
+    assert_eq!(ask(&mut world, "192.0.2.10:1", "calls.example", ALLOCATE), 0);
+    assert_eq!(ask(&mut world, CLIENT, "calls.example", REFRESH), 0);
+}

@@ -4,7 +4,7 @@ use tt_turn::config::{Config, Hairpin};
 use tt_turn::credential::Secrets;
 use tt_turn::shared::{Pools, Quotas};
 
-use super::wire::{self, ALLOCATE, NONCE, REFRESH};
+use super::wire::{self, ALLOCATE, NONCE, REFRESH, Writer};
 use super::world::{self, Out, REALM, UDP, World, addr, key};
 
 const NONCE_KEY: [u8; 32] = [77; 32];
@@ -52,14 +52,14 @@ fn a_new_configuration_counts_for_the_next_requests_and_ends_nothing() {
     for peer in ["8.8.8.1:1", "8.8.8.2:1", "8.8.8.8:53"] {
         assert_eq!(world.permit(ann, addr(peer)), 0);
     }
-    let mut config = Config::new("another realm");
+    let mut config = Config::new(REALM);
     (config.lifetime_default_s, config.lifetime_max_s) = (60, 90);
     config.hairpin = Hairpin::Denied;
     world.server.replace_config(config);
     world.server.set_allocation_caps(2, 2);
 
     let reply = world.ask_as("alice", new, ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
-    assert_eq!((reply.code(), reply.lifetime()), (0, Some(60)), "in the realm of before");
+    assert_eq!((reply.code(), reply.lifetime()), (0, Some(60)));
     let asks = |seconds: u32| vec![(wire::LIFETIME, seconds.to_be_bytes().to_vec())];
     assert_eq!(world.ask_as("alice", new, REFRESH, &asks(900)).lifetime(), Some(90));
     assert_eq!(world.permit(ann, addr("8.8.8.3:1")), 508, "it has more than it may have");
@@ -68,6 +68,72 @@ fn a_new_configuration_counts_for_the_next_requests_and_ends_nothing() {
     assert_eq!(world.permit(ann, addr("10.0.0.1:1")), 403, "the peer policy of before");
     world.run_s(90);
     assert_eq!(world.server.allocations(), 1, "the first one has the lifetime of before");
+}
+
+/// Calls the default realm `realm`, with keys of its users for it.
+fn rename(world: &mut World, realm: &str) {
+    let mut secrets = Secrets::new([1; 32], NONCE_KEY);
+    for name in [&b"alice"[..], b"bob"] {
+        secrets.add_user(name, realm, world::PASSWORD.as_bytes());
+    }
+    world.server.replace_config(Config::new(realm));
+    world.server.replace_secrets(world.now, &secrets);
+}
+
+/// The code of the answer to a request with the name and the key of `realm`, and the realm that the answer names.
+fn ask_in(world: &mut World, (realm, name): (&str, &str), from: &str, method: u16) -> (u16, Option<String>) {
+    ask_with(world, (realm, name), &wire::md5_key(name, realm, world::PASSWORD), from, method)
+}
+
+fn ask_with(
+    world: &mut World,
+    (realm, name): (&str, &str),
+    key: &[u8; 16],
+    from: &str,
+    method: u16,
+) -> (u16, Option<String>) {
+    let (nonce, tid) = (world.nonce(addr(from)), world.tid());
+    let request = Writer::new(method, 0, tid)
+        .attr(wire::TRANSPORT, &UDP)
+        .attr(wire::USERNAME, name.as_bytes())
+        .attr(wire::REALM, realm.as_bytes())
+        .attr(NONCE, &nonce)
+        .integrity(key)
+        .0;
+    let reply = world.client(addr(from), &request).reply();
+    (reply.code(), reply.get(wire::REALM).map(|realm| String::from_utf8(realm.to_vec()).unwrap()))
+}
+
+/// A client may take a 401 for the end of its call (libwebrtc does), so a live allocation goes on with the old name.
+#[test]
+fn a_live_allocation_is_refreshed_under_the_name_that_its_realm_had() {
+    let (ann, bob, new) = ("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1");
+    let mut world = World::new();
+    world.allocate(addr(ann));
+    world.allocate(addr(bob));
+    for (number, realm) in ["second", "third"].into_iter().enumerate() {
+        rename(&mut world, realm);
+        let challenge = world.challenge(addr(ann));
+        assert_eq!(challenge.get(wire::REALM), Some(realm.as_bytes()));
+        assert_eq!(ask_in(&mut world, (REALM, "alice"), ann, REFRESH), (0, None), "{realm}");
+        let refused = (401, Some(realm.to_owned()));
+        assert_eq!(ask_in(&mut world, (REALM, "bob"), ann, REFRESH), refused, "another user");
+        assert_eq!(ask_in(&mut world, ("fourth", "alice"), ann, REFRESH), refused, "a name that it never had");
+        let with_its_key = ask_with(&mut world, ("fourth", "alice"), &key("alice"), ann, REFRESH);
+        assert_eq!(with_its_key, refused, "a name that it never had, with the right key");
+        let stranger = format!("192.0.2.{}:9", 10 + number);
+        assert_eq!(ask_in(&mut world, (REALM, "alice"), &stranger, ALLOCATE), refused, "a new allocation");
+        assert_eq!(ask_in(&mut world, (realm, "alice"), &stranger, ALLOCATE), (0, None));
+    }
+    // Who has used the new name keeps to it.
+    assert_eq!(ask_in(&mut world, ("third", "alice"), bob, REFRESH), (0, None));
+    assert_eq!(ask_in(&mut world, (REALM, "alice"), bob, REFRESH).0, 401);
+    // The first name comes back: it is that of new allocations again, and the second one that of live ones only.
+    rename(&mut world, REALM);
+    assert_eq!(ask_in(&mut world, (REALM, "alice"), new, ALLOCATE), (0, None));
+    assert_eq!(ask_in(&mut world, ("second", "alice"), "192.0.2.10:9", REFRESH), (0, None));
+    assert_eq!(ask_in(&mut world, ("third", "alice"), "192.0.2.11:9", REFRESH), (0, None));
+    assert_eq!(ask_in(&mut world, ("second", "alice"), new, REFRESH).0, 401, "not of this allocation");
 }
 
 #[test]
@@ -93,7 +159,7 @@ fn a_new_nonce_key_accepts_the_previous_ones_nonces_only_while_it_is_named() {
     let nonce = world.nonce(from);
     let ask = |world: &mut World| {
         let tid = world.tid();
-        let request = wire::Writer::new(REFRESH, 0, tid).attr(wire::USERNAME, b"alice");
+        let request = Writer::new(REFRESH, 0, tid).attr(wire::USERNAME, b"alice");
         let request = request.attr(wire::REALM, REALM.as_bytes()).attr(NONCE, &nonce).integrity(&key("alice"));
         world.client(from, &request.0).reply().code()
     };
