@@ -216,6 +216,11 @@ impl Blueprint {
         }
     }
 
+    /// Returns the default realm.
+    pub(crate) fn realm(&self) -> String {
+        self.in_force.load().config.realm.clone()
+    }
+
     /// Returns the maximum number of live allocations.
     pub(crate) fn allocations_max(&self) -> u32 {
         self.in_force.load().config.allocations_max
@@ -339,7 +344,7 @@ fn stream_plan(config: &TurnConfig, descriptors: u64, handshakes: HandshakePool)
     Ok(StreamPlan {
         limits: StreamLimits { connections_max, ..config.streams },
         certificates: Arc::new(certificates),
-        balancers: config.proxy_protocol_from.clone().into(),
+        balancers: Arc::new(ArcSwap::from_pointee(config.proxy_protocol_from.clone())),
         sources: Arc::new(Sources::new(config.quotas.ipv6_prefix_bits)),
         handshakes,
     })

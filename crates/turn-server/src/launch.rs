@@ -63,7 +63,6 @@ pub fn start_with(
     let (memory, memory_thread) = memory::watch(&blueprint.memory_max, &blueprint.shared, &blueprint.stop)?;
     let status = StatusReader {
         worker_set: Arc::clone(&worker_set),
-        realm: config.realm.clone(),
         sample_one_in: config.sample_one_in,
         log_loss,
         records: record_counts,

@@ -41,7 +41,6 @@ pub struct Running {
 #[derive(Clone, Debug)]
 pub(crate) struct StatusReader {
     pub(crate) worker_set: Arc<WorkerSet>,
-    pub(crate) realm: String,
     pub(crate) sample_one_in: u32,
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
@@ -116,8 +115,7 @@ impl Running {
     /// Returns access to the configuration, for the thread that reads it again.
     #[must_use]
     pub fn reloader(&self) -> Reloader {
-        let realm = self.status.realm.clone();
-        Reloader { worker_set: Arc::clone(&self.worker_set), realm }
+        Reloader { worker_set: Arc::clone(&self.worker_set) }
     }
 
     /// Returns access to further users and secrets, if the configuration says that they are provided.
@@ -145,16 +143,9 @@ impl Running {
 #[derive(Clone, Debug)]
 pub struct Reloader {
     worker_set: Arc<WorkerSet>,
-    realm: String,
 }
 
 impl Reloader {
-    /// Returns the default realm.
-    #[must_use]
-    pub fn realm(&self) -> &str {
-        &self.realm
-    }
-
     /// Applies these parts of `config` to every worker or to none: users, secrets, realms, quotas, certificates, peer
     /// rules, lifetimes, listeners, workers, relay addresses and ports, how workers wait and send, and how requests are
     /// answered. Live allocations and open connections continue, also where nothing is listened on any more.
@@ -209,7 +200,7 @@ impl StatusReader {
         let each = || statuses.iter().map(Arc::as_ref);
         TurnStatus {
             listens: self.worker_set.blueprint.listening().names(),
-            realm: self.realm.clone(),
+            realm: self.worker_set.blueprint.realm(),
             workers: self.worker_set.serving(),
             ledger: totals.accounting(),
             stages: timing::stages(&counters::stages(each()), self.sample_one_in, clock::calibration()),

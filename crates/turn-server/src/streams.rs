@@ -11,6 +11,7 @@ mod sources;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tt_model::{FiveTuple, Nanos, Transport};
 use tt_net::stream::{Connection, Progress, Scratch, Security, StreamRules, Taken, TlsNames};
 use tt_net::{Datagram, Inbox, IoFault, Poller, Waker};
@@ -46,7 +47,7 @@ pub(crate) struct StreamPlan {
     pub(crate) limits: StreamLimits,
     pub(crate) certificates: Arc<Certificates>,
     /// Sources whose connections begin with a PROXY header.
-    pub(crate) balancers: Arc<[Balancers]>,
+    pub(crate) balancers: Arc<ArcSwap<Vec<Balancers>>>,
     pub(crate) sources: Arc<Sources>,
     pub(crate) handshakes: HandshakePool,
 }

@@ -45,7 +45,7 @@ impl Parts {
         let next = Config::read(&path)?;
         let turn = turn_config(&self.args, &next, &self.credential)?;
         let follows = self.feeds.is_some();
-        reloaded::check(&self.started, &next, (&turn, self.turn.realm()), |key| follows && key == "market.feeds")?;
+        reloaded::check(&self.started, &next, |key| follows && key == "market.feeds")?;
         let feeds = &mut self.feeds;
         self.turn.reload(turn, || feeds.as_mut().map_or(Ok(()), |feeds| feeds.apply(next.market.feeds)))?;
         logs::follow(&next.log);

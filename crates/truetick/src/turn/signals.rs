@@ -95,7 +95,7 @@ impl SignalLoop<'_> {
         let loaded = self.origin.reload()?;
         let turn = loaded.turn(&self.args.over(&loaded.config.turn))?;
         let reloader = self.running.reloader();
-        reloaded::check(self.started, &loaded.config, (&turn, reloader.realm()), |_| false)?;
+        reloaded::check(self.started, &loaded.config, |_| false)?;
         let (drain_timeout, realms) = (turn.drain_timeout, turn.realm_names());
         reloader.reload(turn, || Ok(()))?;
         logs::follow(&loaded.config.log);

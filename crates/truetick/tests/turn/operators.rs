@@ -16,6 +16,7 @@ mod own_host;
 mod realms;
 mod records;
 mod reload;
+mod reload_connections;
 mod reload_listeners;
 mod reload_relays;
 mod reload_settings;

@@ -26,7 +26,7 @@ auth_secret_file = [\"{folder}/secrets\"]
 quotas.user_allocations_per_second = 0";
 
 /// Keys that a reload replaces, as they are first and then. Each change is one reload, and so is its way back.
-const CHANGES: [(&str, &str); 13] = [
+const CHANGES: [(&str, &str); 17] = [
     ("workers = 2\n", "workers = 2\nsoftware = \"Relay 19\"\n"),
     ("workers = 2\n", "workers = 2\nlifetime_s = 700\n"),
     ("workers = 2\n", "workers = 2\ndeny_peer = [\"198.51.100.0/24\"]\n"),
@@ -38,6 +38,10 @@ const CHANGES: [(&str, &str); 13] = [
     ("workers = 2\n", "workers = 2\nallocations_max = 20000\n"),
     ("workers = 2\n", "workers = 2\ndscp_allow = \"none\"\n"),
     ("workers = 2\n", "workers = 2\nno_tcp = true\n"),
+    ("workers = 2\n", "workers = 2\nrealm = \"calls.example\"\n"),
+    ("workers = 2\n", "workers = 2\nproxy_protocol_from = [\"127.0.0.9\"]\n"),
+    ("workers = 2\n", "workers = 2\nquotas.ipv6_prefix_bits = 56\n"),
+    ("workers = 2\n", "workers = 2\nstreams.handshakes_max = 77\n"),
     ("listen = [\"127.0.0.1:0\"]", "listen = [\"127.0.0.1:0\", \"127.0.0.5:0\"]"),
     ("[http]", "[log]\nlevel = \"warn\"\n[http]"),
 ];
@@ -202,7 +206,7 @@ fn a_hundred_reloads_under_a_thousand_calls_lose_nothing() {
     assert!(drops["kernel_lost"] == 0 && drops["dropped"] == 0, "{drops}");
     let live = server.ask("GET", "/api/v1/turn/allocations", None).json()["allocations"]["live"].clone();
     assert_eq!(live, CALLS, "no allocation is lost");
-    assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), 150);
+    assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), 190);
     judge(&rounds);
 }
 

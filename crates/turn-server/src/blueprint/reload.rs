@@ -252,10 +252,13 @@ impl Blueprint {
         heap::trim();
     }
 
-    /// Replaces the bound of memory, and how the loops of the workers wait and send.
+    /// Replaces the bound of memory, how the loops of the workers wait and send, and what all connections share.
     fn replace_settings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
         self.memory_max.store(bytes_of(next.memory_bound()), Ordering::Relaxed);
         let settings = self.loop_settings(next);
+        self.stream_plan.balancers.store(Arc::new(next.proxy_protocol_from.clone()));
+        self.stream_plan.sources.set_ipv6_prefix_bits(next.quotas.ipv6_prefix_bits);
+        self.stream_plan.handshakes.set_limits(&next.streams);
         if let Some(path) = self.kernel_path() {
             path.set_dscp(next.dscp_allow);
         }

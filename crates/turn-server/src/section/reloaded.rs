@@ -2,6 +2,7 @@
 
 /// Keys of `[turn]` that a reload applies; the others need a restart.
 const KEYS: &[&str] = &[
+    "realm",
     "user",
     "user_file",
     "auth_secret_file",
@@ -28,6 +29,7 @@ const KEYS: &[&str] = &[
     "external_ip",
     "relay_ports",
     "relay_low_ports",
+    "proxy_protocol_from",
     "allocations_max",
     "dscp_allow",
     "busy_poll_us",
@@ -43,15 +45,13 @@ const KEYS: &[&str] = &[
     "tls_ciphers",
 ];
 
-/// Keys of `[turn.streams]` that need a restart: the threads for handshakes have them.
-const HANDSHAKE_KEYS: &[&str] = &["streams.handshakes_max", "streams.handshake_threads", "streams.handshake_s"];
-
 /// Returns whether a reload applies a change of a key of `[turn]`, such as `realms` or `quotas.allocations_max`.
 #[must_use]
 pub fn is_reloaded(key: &str) -> bool {
     match key {
-        key if key.starts_with("quotas.") => key != "quotas.ipv6_prefix_bits",
-        key if key.starts_with("streams.") => !HANDSHAKE_KEYS.contains(&key),
+        key if key.starts_with("quotas.") => true,
+        // A connection in its handshake belongs to one of the threads.
+        key if key.starts_with("streams.") => key != "streams.handshake_threads",
         key => KEYS.contains(&key),
     }
 }

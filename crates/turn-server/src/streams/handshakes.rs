@@ -41,6 +41,24 @@ pub(super) struct Ticket {
 enum Order {
     Begin(Box<Begin>),
     Cancel(Ticket),
+    Limits(Limits),
+}
+
+/// The limits of one thread.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    in_progress_max: usize,
+    time: Duration,
+}
+
+impl Limits {
+    /// Returns those of each of `threads` threads.
+    fn of(limits: &StreamLimits, threads: u32) -> Self {
+        Self {
+            in_progress_max: limits.handshakes_max.div_ceil(threads.max(1)) as usize,
+            time: Duration::from_secs(limits.handshake_s),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -81,7 +99,7 @@ impl HandshakePool {
         let (mut handles, mut threads) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let (to, orders) = channel();
-            let thread = HandshakeThread::new(orders, limits, limits.handshakes_max.div_ceil(count) as usize)?;
+            let thread = HandshakeThread::new(orders, Limits::of(limits, count))?;
             handles.push((to, thread.poller.waker()));
             threads.push(thread);
         }
@@ -91,6 +109,16 @@ impl HandshakePool {
     /// Returns handles that end a `wait` of the threads.
     pub(crate) fn wakers(&self) -> impl Iterator<Item = Waker> {
         self.threads.iter().map(|(_, waker)| waker.clone())
+    }
+
+    /// Replaces the limits of new handshakes. One that is in progress keeps its deadline and its place.
+    pub(crate) fn set_limits(&self, limits: &StreamLimits) {
+        let limits = Limits::of(limits, u32::try_from(self.threads.len()).unwrap_or(u32::MAX));
+        for (orders, waker) in &*self.threads {
+            // The threads end with the process.
+            let _ = orders.send(Order::Limits(limits));
+            waker.wake();
+        }
     }
 
     /// Hands over an order. Connections are bounded, so the queue is.
@@ -153,8 +181,7 @@ pub(crate) struct HandshakeThread {
     orders: Receiver<Order>,
     poller: Poller,
     scratch: Scratch,
-    in_progress_max: usize,
-    time: Duration,
+    limits: Limits,
     slots: Vec<Option<Handshake>>,
     vacant: Vec<u32>,
     serial: u64,
@@ -168,13 +195,12 @@ pub(crate) struct HandshakeThread {
 }
 
 impl HandshakeThread {
-    fn new(orders: Receiver<Order>, limits: &StreamLimits, in_progress_max: usize) -> io::Result<Self> {
+    fn new(orders: Receiver<Order>, limits: Limits) -> io::Result<Self> {
         Ok(Self {
             orders,
             poller: Poller::new(READY_MAX)?,
             scratch: Scratch::default(),
-            in_progress_max,
-            time: Duration::from_secs(limits.handshake_s),
+            limits,
             slots: Vec::new(),
             vacant: Vec::new(),
             serial: 0,
@@ -219,6 +245,12 @@ impl HandshakeThread {
                         self.promote();
                     }
                 }
+                Order::Limits(limits) => {
+                    self.limits = limits;
+                    for _ in self.shares.len()..limits.in_progress_max {
+                        self.promote();
+                    }
+                }
             }
         }
     }
@@ -229,7 +261,7 @@ impl HandshakeThread {
             (self.slots.len() - 1) as u32
         });
         self.serial += 1;
-        let deadline = Instant::now() + self.time;
+        let deadline = Instant::now() + self.limits.time;
         self.deadlines.insert((deadline, slot));
         self.tickets.insert(begin.ticket, slot);
         let handshake =
@@ -264,7 +296,7 @@ impl HandshakeThread {
         if !handshake.is_begun {
             let (source, was_waiting) = (handshake.begin.source, handshake.is_waiting);
             handshake.is_waiting = true;
-            if self.shares.len() >= self.in_progress_max && (was_waiting || !self.make_room(source)) {
+            if self.shares.len() >= self.limits.in_progress_max && (was_waiting || !self.make_room(source)) {
                 self.waiting.push(source, (slot, serial));
                 return;
             }

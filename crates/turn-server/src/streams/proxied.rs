@@ -11,7 +11,7 @@ use super::{End, Stage, Streams};
 impl Streams {
     /// Returns whether connections of `ip` begin with a PROXY header.
     pub(super) fn is_balancer(&self, ip: IpAddr) -> bool {
-        self.plan.balancers.iter().any(|balancers| balancers.contain(ip))
+        self.plan.balancers.load().iter().any(|balancers| balancers.contain(ip))
     }
 
     /// Reads the PROXY header of a balancer's connection. From then on the connection is one of the client that the

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::RejectReason;
@@ -14,7 +15,7 @@ const MOST_HALF_OPEN: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Sources {
     held: Mutex<Held>,
-    ipv6_prefix_bits: u8,
+    ipv6_prefix_bits: AtomicU8,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +35,12 @@ struct OfSource {
 
 impl Sources {
     pub(crate) fn new(ipv6_prefix_bits: u8) -> Self {
-        Self { held: Mutex::default(), ipv6_prefix_bits }
+        Self { held: Mutex::default(), ipv6_prefix_bits: ipv6_prefix_bits.into() }
+    }
+
+    /// Counts IPv6 sources by prefixes of this length from now on. A connection keeps the key that it was counted with.
+    pub(crate) fn set_ipv6_prefix_bits(&self, bits: u8) {
+        self.ipv6_prefix_bits.store(bits, Ordering::Relaxed);
     }
 
     /// Returns the key of a source: an IPv4 address, or the first bits of an IPv6 address.
@@ -42,7 +48,7 @@ impl Sources {
         match source.to_canonical() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
             IpAddr::V6(ip) => {
-                let rest = 128 - u32::from(self.ipv6_prefix_bits.min(128));
+                let rest = 128 - u32::from(self.ipv6_prefix_bits.load(Ordering::Relaxed).min(128));
                 ip.to_bits().checked_shr(rest).unwrap_or(0).checked_shl(rest).unwrap_or(0)
             }
         }

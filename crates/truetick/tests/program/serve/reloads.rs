@@ -84,8 +84,8 @@ fn users_and_feeds_follow_the_file_together_or_not_at_all() {
     configured.replace(&format!("{feeds}[turn]\nuser = [\"eve:one\"]\n"));
     let (status, answer) = reload(&served);
     assert!(status == 422 && answer["error"].as_str().unwrap().contains("symbols"), "{answer}");
-    write(&kraken.0[..1], "user = [\"eve:one\"]\nproxy_protocol_from = [\"127.0.0.9\"]");
-    assert_eq!(reload(&served), (422, json!({ "error": "a restart is needed for turn.proxy_protocol_from" })));
+    write(&kraken.0[..1], "user = [\"eve:one\"]\ncdr = \"stdout\"");
+    assert_eq!(reload(&served), (422, json!({ "error": "a restart is needed for turn.cdr" })));
     write(&kraken.0[..1], "user = [\"eve\"]");
     assert_eq!(reload(&served).0, 422);
     books(&served, Venue::Kraken, 2);

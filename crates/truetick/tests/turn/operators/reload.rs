@@ -112,13 +112,11 @@ fn the_api_reloads_for_the_token_and_says_what_needs_a_restart() {
     wait("eve is let in", || server.client("eve").log_in().is_ok());
     wait("ann is out", || server.client("ann").log_in() == Err(401));
 
-    server.edit(|text| {
-        text.replace("workers = 2", "workers = 2\nproxy_protocol_from = [\"127.0.0.9\"]\nlifetime_s = 700")
-    });
+    server.edit(|text| text.replace("workers = 2", "workers = 2\ncdr = \"stdout\"\nlifetime_s = 700"));
     let answer = server.ask("POST", RELOAD, Some(TOKEN));
     assert_eq!(
         (answer.status, answer.json()),
-        (422, json!({ "error": "a restart is needed for turn.proxy_protocol_from" })),
+        (422, json!({ "error": "a restart is needed for turn.cdr" })),
         "{}",
         answer.body
     );
@@ -174,18 +172,16 @@ fn a_private_key_that_others_may_read_is_rejected() {
 fn what_needs_a_restart_is_named_and_nothing_is_applied() {
     let server = Operated::start(KEYS, &[]);
     server.rewrite("users", "eve:eve-secret\n");
-    server.edit(|text| {
-        text.replace("workers = 2", "workers = 2\nproxy_protocol_from = [\"127.0.0.9\"]\nquotas.ipv6_prefix_bits = 56")
-    });
+    server.edit(|text| text.replace("workers = 2", "workers = 2\ncdr = \"stdout\"\nstreams.handshake_threads = 2"));
     let reported = server.reload();
     assert!(
         reported.contains("not reloaded")
-            && reported.contains("a restart is needed for turn.proxy_protocol_from turn.quotas.ipv6_prefix_bits"),
+            && reported.contains("a restart is needed for turn.streams.handshake_threads turn.cdr"),
         "{reported}"
     );
     assert_eq!(server.client("eve").log_in(), Err(401));
     assert!(server.client("ann").log_in().is_ok());
-    server.edit(|text| text.replace("\nproxy_protocol_from = [\"127.0.0.9\"]\nquotas.ipv6_prefix_bits = 56", ""));
+    server.edit(|text| text.replace("\ncdr = \"stdout\"\nstreams.handshake_threads = 2", ""));
     assert!(server.reload().contains("configuration reloaded"));
     wait("eve is let in", || server.client("eve").log_in().is_ok());
 }
@@ -259,12 +255,32 @@ fn how_requests_are_answered_changes_with_a_reload_and_changes_back() {
     }
 }
 
+#[test]
+fn the_default_realm_gets_another_name_while_calls_go_on() {
+    let server = Operated::start(&format!("{KEYS}\nkick_removed_users = true"), &[]);
+    let (mut live, peer) = (server.client("ann"), peer());
+    assert_eq!(live.challenge(), "truetick");
+    live.allocate().unwrap();
+    assert_eq!(live.bind_channel(0x4000, peer.local_addr().unwrap()), 0);
+    server.edit(|text| text.replace("workers = 2\n", "workers = 2\nrealm = \"calls.example\"\n"));
+    assert!(server.reload().contains("configuration reloaded"));
+    wait("the new name", || server.client("bob").challenge() == "calls.example");
+    wait("new users log in with it", || server.client("bob").log_in().is_ok());
+    assert_eq!(server.ask("GET", "/api/v1/turn/allocations", None).json()["realm"], "calls.example");
+    relays(&mut live, 0x4000, &peer, b"on the call goes");
+    assert_eq!(live.refresh(600), 0);
+    // A client that starts again goes on, too.
+    assert_eq!(live.challenge(), "calls.example");
+    assert_eq!(live.refresh(600), 0);
+    relays(&mut live, 0x4000, &peer, b"and on");
+}
+
 /// Keys that only a start reads, each with another value than the one in force.
 const RESTART_ONLY: [(&str, &str); 4] = [
-    ("proxy_protocol_from = [\"127.0.0.9\"]", "turn.proxy_protocol_from"),
-    ("quotas = { ipv6_prefix_bits = 56 }", "turn.quotas.ipv6_prefix_bits"),
-    ("streams = { handshakes_max = 7 }", "turn.streams.handshakes_max"),
-    ("streams = { handshake_s = 7 }", "turn.streams.handshake_s"),
+    ("data_path = \"auto\"", "turn.data_path"),
+    ("streams = { handshake_threads = 2 }", "turn.streams.handshake_threads"),
+    ("relay_sockets = \"shared\"", "turn.relay_sockets"),
+    ("cdr = \"stdout\"", "turn.cdr"),
 ];
 
 #[test]

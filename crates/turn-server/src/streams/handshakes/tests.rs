@@ -47,7 +47,7 @@ impl Stage {
         let plan = StreamPlan {
             limits,
             certificates,
-            balancers: Arc::new([]),
+            balancers: Arc::default(),
             sources: Arc::new(Sources::new(64)),
             handshakes: pool,
         };
