@@ -1,7 +1,9 @@
 //! Loads the XDP program and attaches it to interfaces.
 
 use std::error::Error;
+use std::fs;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aya::maps::{Map, MapData, PerCpuArray};
@@ -24,6 +26,29 @@ pub static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/paths.bpf.o");
 
 const PROGRAM: &str = "paths";
 const PORTS: usize = 1 << 16;
+
+/// The program on an interface.
+struct Attachment {
+    ifindex: u32,
+    /// What the kernel says of the link, where it does.
+    info: Option<PathBuf>,
+    /// Detaches when dropped.
+    _link: FdLink,
+}
+
+/// Finds the file in which the kernel describes a link of this process.
+fn info_of(link: u32, ifindex: u32) -> Option<PathBuf> {
+    let files = fs::read_dir("/proc/self/fdinfo").ok()?;
+    files.map_while(Result::ok).map(|file| file.path()).find(|path| {
+        let Ok(info) = fs::read_to_string(path) else { return false };
+        number_in(&info, "link_id:") == Some(link) && number_in(&info, "ifindex:") == Some(ifindex)
+    })
+}
+
+/// Returns the number in the line of `key`.
+fn number_in(info: &str, key: &str) -> Option<u32> {
+    info.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+}
 
 /// An Ethernet interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +87,7 @@ pub struct Run {
 /// The loaded program. Dropping it detaches the program and frees its maps.
 pub struct Paths {
     program: Ebpf,
-    links: Vec<(u32, FdLink)>,
+    links: Vec<Attachment>,
     tables: Tables,
     reasons: PerCpuArray<MapData, u64>,
     board: Board,
@@ -135,16 +160,30 @@ impl Paths {
         // An attachment by netlink would outlive the process. Dropping it detaches the program.
         let link = FdLink::try_from(link).map_err(|_| failed(None))?;
         self.board.set_iface(interface.index, interface.mac, interface.redirects);
-        self.links.push((interface.index, link));
+        let ifindex = interface.index;
+        self.links.push(Attachment {
+            ifindex,
+            info: link.info().ok().and_then(|info| info_of(info.id(), ifindex)),
+            _link: link,
+        });
         Ok(())
     }
 
     /// Detaches the program from an interface; returns `false` if it was not attached.
     pub fn detach(&mut self, ifindex: u32) -> bool {
-        let Some(at) = self.links.iter().position(|(index, _)| *index == ifindex) else { return false };
+        let Some(at) = self.links.iter().position(|link| link.ifindex == ifindex) else { return false };
         self.board.clear_iface(ifindex);
         drop(self.links.swap_remove(at));
         true
+    }
+
+    /// Returns whether the program is still attached to an interface: it is not after `bpftool link detach`, and not after
+    /// the interface has gone. True if the kernel does not say.
+    #[must_use]
+    pub fn is_attached(&self, ifindex: u32) -> bool {
+        let Some(link) = self.links.iter().find(|link| link.ifindex == ifindex) else { return false };
+        let info = link.info.as_ref().and_then(|path| fs::read_to_string(path).ok());
+        info.is_none_or(|info| number_in(&info, "ifindex:") == Some(ifindex))
     }
 
     /// Returns a writer of paths and next hops, for one thread.

@@ -104,7 +104,8 @@ pub struct PathInterface {
     pub driver: Option<String>,
     /// `native` or `generic`.
     pub mode: &'static str,
-    /// Whether checksums that arrive are complete: `proving`, `proven` or `unproven`.
+    /// Whether checksums that arrive are complete: `proving`, `proven` or `unproven`; `detached` if the program is no more
+    /// attached to the interface.
     pub proof: &'static str,
     /// Packets whose whole checksum was verified.
     pub checked: u32,

@@ -37,6 +37,8 @@ pub(crate) use worker::WorkerPaths;
 
 /// Interval of the heartbeat, without which the program relays nothing after two seconds.
 const BEAT_EVERY_MS: u16 = 100;
+/// Interval at which the thread looks whether the program is still attached.
+const LOOK_EVERY: Nanos = Nanos::from_millis(1_000);
 /// The epoch of all paths: the program ends with the process, so that no path outlives it.
 const EPOCH: u32 = 1;
 /// The loaded program, for all workers and the thread that follows the network.
@@ -140,6 +142,8 @@ impl KernelPath {
         let run = move || {
             let mut proofs = vec![ProofWatch::new(); path.attached.len()];
             let (mut events, mut has_failed) = (Vec::new(), false);
+            let mut attached = vec![true; path.attached.len()];
+            let mut look_at = Nanos(0);
             while !stop.load(Ordering::Relaxed) {
                 let mut polled = [PollFd::new(notifications.as_fd(), PollFlags::POLLIN)];
                 // Pairs that wait to be asked again do not wait for the next beat. An interrupted wait is a short one.
@@ -157,6 +161,10 @@ impl KernelPath {
                     path.generation.fetch_add(1, Ordering::Release);
                 }
                 path.watch_proofs(&mut proofs, now);
+                if now >= look_at {
+                    look_at = now.saturating_add(LOOK_EVERY);
+                    path.watch_attachments(&mut attached);
+                }
             }
             path.paths.board().switch(false);
         };
@@ -176,6 +184,20 @@ impl KernelPath {
             Ok(false) => tracing::debug!("CAP_BPF and CAP_NET_ADMIN are dropped"),
             Ok(true) => tracing::info!("CAP_BPF stays: this kernel asks for it at every write of the kernel path"),
             Err(error) => tracing::warn!(%error, "CAP_BPF and CAP_NET_ADMIN stay"),
+        }
+    }
+
+    /// Logs an interface from which the program was detached, or which has gone.
+    fn watch_attachments(&self, attached: &mut [bool]) {
+        for (was_attached, (Device { interface, .. }, _)) in attached.iter_mut().zip(&self.attached) {
+            if *was_attached && !self.paths.is_attached(interface.index) {
+                *was_attached = false;
+                let name = &interface.name;
+                tracing::warn!(
+                    interface = name,
+                    "the sockets relay: the kernel path was detached; a restart attaches it"
+                );
+            }
         }
     }
 
@@ -248,6 +270,7 @@ impl KernelPath {
                 driver: driver.clone(),
                 mode: mode_name(*mode),
                 proof: match proof.proof {
+                    _ if !self.paths.is_attached(interface.index) => "detached",
                     Proof::Off => "off",
                     Proof::Proving => "proving",
                     Proof::Proven => "proven",

@@ -91,13 +91,23 @@ fn a_program_that_another_one_detaches_leaves_the_relaying_to_the_sockets() {
     // Links are numbered as they were made: that of c0 first.
     let link = links.as_array().unwrap().iter().find(is_ours).unwrap_or_else(|| panic!("{number}: {links}"));
     let detached = bpftool(&["link", "detach", "id", &link["id"].to_string()]);
+    let proof_of = |scene: &Scene, name: &str| {
+        let all = scene.status()["interfaces"].clone();
+        let of = all.as_array().unwrap().iter().find(|interface| interface["name"] == name);
+        of.unwrap_or_else(|| panic!("{name}: {all}"))["proof"].clone()
+    };
     assert!(detached.status.success(), "{detached:?}");
+    assert_eq!((&proof_of(&scene, "c0"), &proof_of(&scene, "r0")), (&"detached".into(), &"proven".into()));
+    scene.server.wait_log("the kernel path was detached", 1);
     let before = scene.status()["to_peers"].clone();
     for _ in 0..100 {
         scene.relay_out();
         scene.relay_back();
     }
     assert_eq!(scene.status()["to_peers"], before, "the kernel relays nothing to peers");
+    scene.ip("link del r0");
+    scene.server.wait_log("the kernel path was detached", 2);
+    assert_eq!(proof_of(&scene, "r0"), "detached");
 }
 
 /// The same way over IPv6, with both directions in the kernel.
