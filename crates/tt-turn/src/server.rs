@@ -93,6 +93,8 @@ pub struct Server {
 struct Request<'a, 'f> {
     now: Nanos,
     from: &'f FiveTuple,
+    /// The address of the listener, which is not the server's address if a balancer names that one.
+    listener: &'f SocketAddr,
     flow: FlowKey,
     /// The flow's live allocation.
     allocation: Option<u32>,
@@ -289,8 +291,25 @@ impl Server {
                 let passed = self.channel_data(now, from, datagram, out, probe);
                 self.close_pass(passed, probe)
             }
-            Some(_) | None => self.stun(now, from, datagram, out, probe),
+            Some(_) | None => self.stun(now, (from, &from.server), datagram, out, probe),
         }
+    }
+
+    /// As [`Server::handle_client`], for a client of a balancer that has connected to `listener`: this address, and not
+    /// that of the server in `from`, selects the realm.
+    pub fn handle_proxied<P: Probe>(
+        &mut self,
+        now: Nanos,
+        (from, listener): (&FiveTuple, SocketAddr),
+        datagram: &[u8],
+        out: &mut [u8],
+        probe: &mut P,
+    ) -> Output {
+        if datagram.first().is_some_and(|first| self.is_channel_data(*first)) {
+            return self.handle_client(now, from, datagram, out, probe);
+        }
+        probe.begin();
+        self.stun(now, (from, &listener), datagram, out, probe)
     }
 
     /// Handles a packet that a relay socket received. `out` must hold at least 64 bytes.
@@ -368,12 +387,12 @@ impl Server {
     fn stun<P: Probe>(
         &mut self,
         now: Nanos,
-        from: &FiveTuple,
+        arrival: (&FiveTuple, &SocketAddr),
         datagram: &[u8],
         out: &mut [u8],
         probe: &mut P,
     ) -> Output {
-        let request = match self.read(now, from, datagram, probe) {
+        let request = match self.read(now, arrival, datagram, probe) {
             Ok(request) => request,
             Err(reason) => return self.close_pass(Err(reason), probe),
         };
@@ -390,7 +409,7 @@ impl Server {
     fn read<'a, 'f, P: Probe>(
         &mut self,
         now: Nanos,
-        from: &'f FiveTuple,
+        (from, listener): (&'f FiveTuple, &'f SocketAddr),
         datagram: &'a [u8],
         probe: &mut P,
     ) -> Result<Request<'a, 'f>, DropReason> {
@@ -408,7 +427,7 @@ impl Server {
         probe.mark(Stage::Validate);
         let allocation = self.count_look_up(self.allocations.find_hashed(&flow, hash, now));
         probe.mark(Stage::LookUp);
-        Ok(Request { now, from, flow, allocation, message, method })
+        Ok(Request { now, from, listener, flow, allocation, message, method })
     }
 
     /// Returns the flow's live allocation, and counts the look-up.

@@ -9,6 +9,7 @@ mod proxied;
 mod sources;
 
 use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -88,6 +89,8 @@ struct Entry {
     source: u128,
     /// The transport is known after the first byte.
     flow: FiveTuple,
+    /// The local address, if a balancer has named another one for the client.
+    listener: Option<SocketAddr>,
     takes: Takes,
     stage: Stage,
     /// Time of the last whole message.
@@ -164,6 +167,14 @@ impl Streams {
         match key {
             StreamKey::Connection(slot) => self.entry(slot).map_or(Transport::Tcp, |entry| entry.flow.transport),
             StreamKey::Listener(_) => Transport::Tcp,
+        }
+    }
+
+    /// Returns the local address of a balancer's connection.
+    pub(crate) fn listener_of_balancer(&self, key: StreamKey) -> Option<SocketAddr> {
+        match key {
+            StreamKey::Connection(slot) => self.entry(slot)?.listener,
+            StreamKey::Listener(_) => None,
         }
     }
 
@@ -307,6 +318,7 @@ impl Streams {
             serial,
             source,
             flow,
+            listener: None,
             takes,
             stage,
             last_message_at: now,

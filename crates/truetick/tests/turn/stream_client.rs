@@ -15,8 +15,8 @@ use socket2::{Domain, Socket, Type};
 use crate::server::{PASSWORD, USER};
 use testkit::turn_client::{
     ALLOCATE, BINDING, CHANNEL_BIND, CHANNEL_NUMBER, COOKIE, CREATE_PERMISSION, DATA, DATA_INDICATION, LIFETIME,
-    MESSAGE_INTEGRITY, NONCE, REALM, REFRESH, REQUESTED_TRANSPORT, RESERVATION_TOKEN, Response, SEND_INDICATION,
-    USERNAME, XOR_MAPPED_ADDRESS, XOR_PEER_ADDRESS, XOR_RELAYED_ADDRESS, parse, put, xored,
+    MESSAGE_INTEGRITY, NONCE, ORIGIN, REALM, REFRESH, REQUESTED_TRANSPORT, RESERVATION_TOKEN, Response,
+    SEND_INDICATION, USERNAME, XOR_MAPPED_ADDRESS, XOR_PEER_ADDRESS, XOR_RELAYED_ADDRESS, parse, put, xored,
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,6 +28,7 @@ pub(crate) struct StreamClient<S> {
     password: String,
     realm: Vec<u8>,
     nonce: Vec<u8>,
+    origin: Option<Vec<u8>>,
     transaction: u64,
     /// Messages that it has sent.
     pub(crate) sent: u64,
@@ -70,7 +71,39 @@ impl<S: Read + Write> StreamClient<S> {
 
     pub(crate) fn of_user(stream: S, username: &str, password: &str) -> Self {
         let (username, password) = (username.to_owned(), password.to_owned());
-        Self { stream, username, password, realm: Vec::new(), nonce: Vec::new(), transaction: 0, sent: 0 }
+        let (realm, nonce) = (Vec::new(), Vec::new());
+        Self { stream, username, password, realm, nonce, origin: None, transaction: 0, sent: 0 }
+    }
+
+    /// Sends ORIGIN in the first request, which has no credentials.
+    pub(crate) fn of_origin(mut self, origin: &str) -> Self {
+        self.origin = Some(origin.as_bytes().to_vec());
+        self
+    }
+
+    /// Takes other credentials for all later requests.
+    pub(crate) fn log_in_as(&mut self, realm: &str, username: &str, password: &str) {
+        self.realm = realm.as_bytes().to_vec();
+        (self.username, self.password) = (username.to_owned(), password.to_owned());
+    }
+
+    /// The realm of a 401 to a first request.
+    pub(crate) fn challenge(&mut self) -> String {
+        let origin: Vec<_> = self.origin.iter().map(|origin| (ORIGIN, origin.clone())).collect();
+        let first = self.ask(ALLOCATE, &|_| origin.clone(), false);
+        assert_eq!(first.code, 401);
+        self.realm = first.bytes(REALM).unwrap().to_vec();
+        self.nonce = first.bytes(NONCE).unwrap().to_vec();
+        String::from_utf8(self.realm.clone()).unwrap()
+    }
+
+    /// Allocates and ends the allocation.
+    pub(crate) fn log_in(&mut self) -> Result<(), u16> {
+        self.allocate()?;
+        match self.refresh(0) {
+            0 => Ok(()),
+            code => Err(code),
+        }
     }
 
     /// The address that the server sees.
@@ -172,10 +205,7 @@ impl<S: Read + Write> StreamClient<S> {
 
     fn request(&mut self, method: u16, attributes: &dyn Fn([u8; 12]) -> Vec<(u16, Vec<u8>)>) -> Response {
         if self.nonce.is_empty() {
-            let first = self.ask(ALLOCATE, &|_| Vec::new(), false);
-            assert_eq!(first.code, 401);
-            self.realm = first.bytes(REALM).unwrap().to_vec();
-            self.nonce = first.bytes(NONCE).unwrap().to_vec();
+            self.challenge();
         }
         self.ask(method, attributes, true)
     }

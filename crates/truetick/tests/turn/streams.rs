@@ -5,6 +5,7 @@ mod framing;
 mod handshakes;
 mod names;
 mod proxied;
+mod realms;
 mod relaying;
 mod reservations;
 mod tls;

@@ -53,9 +53,9 @@ impl Server {
     /// As [`Server::credential_check`].
     #[inline]
     pub(super) fn authenticate(&mut self, request: &Request<'_, '_>) -> Result<User, ErrorCode> {
-        let Request { now, from, message, .. } = request;
+        let Request { now, from, listener, message, .. } = request;
         let Some(index) = request.allocation else {
-            return self.check(*now, (from.client, Some(from.server)), message);
+            return self.check(*now, (from.client, Some(**listener)), message);
         };
         let user = self.authenticate_owner(request, index)?;
         if shows_rfc8489(message)
@@ -69,8 +69,8 @@ impl Server {
     /// Authenticates a request on the flow of an allocation.
     #[inline]
     fn authenticate_owner(&mut self, request: &Request<'_, '_>, index: u32) -> Result<User, ErrorCode> {
-        let Request { now, from, message, .. } = request;
-        let shown = self.shown(message, Some(from.server))?;
+        let Request { now, from, listener, message, .. } = request;
+        let shown = self.shown(message, Some(**listener))?;
         let unix_s = self.clock.unix_s(*now);
         let owner = self.allocations.get(index).filter(|allocation| self.is_realm_of(allocation.realm, &shown));
         let owner = owner.map(|allocation| (allocation.realm, allocation.user, allocation.quota_key));

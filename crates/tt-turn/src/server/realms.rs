@@ -20,7 +20,7 @@ impl Server {
         if self.config.realms.is_empty() {
             return RealmId::DEFAULT;
         }
-        self.listener_realm(request.from.server).or_else(|| self.origin_realm(&request.message)).unwrap_or_default()
+        self.listener_realm(*request.listener).or_else(|| self.origin_realm(&request.message)).unwrap_or_default()
     }
 
     /// Returns the realm that a listener serves alone.

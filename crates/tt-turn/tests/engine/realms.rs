@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tt_meter::Off;
+use tt_model::{FiveTuple, Transport};
+use tt_turn::Output;
 use tt_turn::config::{Config, RealmConfig, RealmId, RemovedUsers};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart, UserSecret};
 use tt_turn::event::EndReason;
@@ -206,4 +209,40 @@ fn a_live_allocation_keeps_its_key_where_another_realm_gets_the_old_name() {
     assert_eq!(another(&mut world, "192.0.2.9:1", ALLOCATE), 0);
     assert_eq!(ask(&mut world, "192.0.2.10:1", "calls.example", ALLOCATE), 0);
     assert_eq!(ask(&mut world, CLIENT, "calls.example", REFRESH), 0);
+}
+
+/// Behind a balancer the flow has the address that its header names, and the listener is another one.
+#[test]
+fn the_listener_of_a_balancer_selects_the_realm() {
+    let (of_a, others, named) = (addr("198.41.0.9:3478"), addr("198.41.0.9:3479"), addr("203.0.113.9:3478"));
+    let mut config = config();
+    config.realms[0] = RealmConfig { origins: Vec::new(), listeners: vec![of_a], ..config.realms[0].clone() };
+    let (mut world, _) = start(config, secrets(|_| true));
+    let ask_at = |world: &mut World, (named, listener): (SocketAddr, SocketAddr), realm: &str| {
+        let flow = FiveTuple { client: addr(CLIENT), server: named, transport: Transport::Tcp };
+        let pass = |world: &mut World, request: &[u8]| {
+            let mut out = [0; 1_500];
+            let output = world.server.handle_proxied(world.now, (&flow, listener), request, &mut out, &mut Off);
+            let Output::Reply { len, .. } = output else { panic!("{output:?}") };
+            Reading::of(&out[..len])
+        };
+        let tid = world.tid();
+        let first = pass(world, &Writer::new(ALLOCATE, 0, tid).0);
+        let text = |kind| first.get(kind).expect("in a 401").to_vec();
+        let challenge = String::from_utf8(text(wire::REALM)).expect("UTF-8");
+        let request = Writer::new(ALLOCATE, 0, world.tid()).attr(TRANSPORT, &UDP).attr(wire::USERNAME, b"ann");
+        let request = request.attr(wire::REALM, realm.as_bytes()).attr(wire::NONCE, &text(wire::NONCE));
+        let key = wire::md5_key("ann", realm, &format!("password of {realm}"));
+        let code = pass(world, &request.integrity(&key).0).code();
+        if code == 0 {
+            assert!(world.server.close_flow(world.now, &flow), "the flow has the address that the header names");
+        }
+        (challenge, code)
+    };
+    for named in [named, of_a, others] {
+        assert_eq!(ask_at(&mut world, (named, of_a), A), (A.to_owned(), 0), "{named}");
+        assert_eq!(ask_at(&mut world, (named, of_a), REALM), (A.to_owned(), 401), "{named}");
+        assert_eq!(ask_at(&mut world, (named, others), A), (REALM.to_owned(), 401), "{named}");
+        assert_eq!(ask_at(&mut world, (named, others), REALM), (REALM.to_owned(), 0), "{named}");
+    }
 }

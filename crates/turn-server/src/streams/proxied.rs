@@ -15,7 +15,7 @@ impl Streams {
     }
 
     /// Reads the PROXY header of a balancer's connection. From then on the connection is one of the client that the
-    /// header names: for limits, responses, logs and records.
+    /// header names: for limits, responses, logs and records. The listener still selects the realm.
     pub(super) fn take_proxy_header(&mut self, now: Nanos, slot: u32, server: &mut Server) {
         let Some(entry) = self.slots[slot as usize].as_mut().filter(|entry| !entry.is_ending) else { return };
         let Some(connection) = entry.connection.as_mut() else { return };
@@ -39,6 +39,7 @@ impl Streams {
         }
         let Some(entry) = self.slots[slot as usize].as_mut() else { return };
         entry.source = source;
+        entry.listener = Some(entry.flow.server);
         entry.flow = FiveTuple { client, server: destination, ..entry.flow };
         entry.stage = Stage::New;
         self.half_open.insert((source, serial, slot));

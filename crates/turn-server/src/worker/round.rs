@@ -179,7 +179,7 @@ impl WorkerCounters {
 
 /// Passes a datagram to the engine. An Allocate gets the relay sockets that it needs from the pool of the process.
 fn pass_to_engine(parts: &mut Parts, now: Nanos, from: &FiveTuple, datagram: &Datagram<'_>, head: &mut [u8]) -> Output {
-    let Parts { server, relays, sampler, poller, .. } = parts;
+    let Parts { server, relays, streams, sampler, poller, .. } = parts;
     if let Some(relay) = relay_of(datagram.key) {
         return server.handle_peer(now, PeerPath { relay, peer: datagram.from }, datagram.bytes, head, sampler);
     }
@@ -187,7 +187,10 @@ fn pass_to_engine(parts: &mut Parts, now: Nanos, from: &FiveTuple, datagram: &Da
     if let Some(need) = need {
         relays.lend(now, need, server, poller);
     }
-    let output = server.handle_client(now, from, datagram.bytes, head, sampler);
+    let output = match stream_of(datagram.key).and_then(|key| streams.listener_of_balancer(key)) {
+        Some(listener) => server.handle_proxied(now, (from, listener), datagram.bytes, head, sampler),
+        None => server.handle_client(now, from, datagram.bytes, head, sampler),
+    };
     if need.is_some() {
         relays.settle(server, poller);
     }
