@@ -1,9 +1,10 @@
 //! Configuration and capacity of a server.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::policy::PeerPolicy;
+use crate::policy::{PeerPolicy, RealmPolicies};
 pub use crate::realm::{REALMS_MAX, RealmConfig, RealmId};
 
 /// Configuration of a server; the same for all workers.
@@ -37,8 +38,10 @@ pub struct Config {
     pub lapsed_permissions: LapsedPermissions,
     /// Clients that get ICMP errors.
     pub icmp_indications: IcmpIndications,
-    /// Peers that the relay may reach.
+    /// Peers that the relay may reach for users of the default realm, and of all realms without a policy.
     pub peer_policy: PeerPolicy,
+    /// Policies of further realms.
+    pub realm_policies: Arc<RealmPolicies>,
     /// Whether a relayed address of this server may be a peer; allowed by default.
     pub hairpin: Hairpin,
     /// Whether the end of an allocation lists its peers.
@@ -67,6 +70,7 @@ impl Config {
             lapsed_permissions: LapsedPermissions::ChannelRelays,
             icmp_indications: IcmpIndications::Auto,
             peer_policy: PeerPolicy::new(),
+            realm_policies: Arc::default(),
             hairpin: Hairpin::Allowed,
             peer_lists: PeerLists::Kept,
             grant_reports: GrantReports::Omitted,

@@ -118,7 +118,8 @@ pub enum ReplyStatus {
         code: ErrorCode,
         /// The cause of a 403, 486 or 508.
         reason: Option<RejectReason>,
-        /// The rule that denied the peer, an index of [`PeerPolicy::rules`](crate::policy::PeerPolicy::rules).
+        /// The rule that denied the peer, an index of [`PeerPolicy::rules`](crate::policy::PeerPolicy::rules) of the policy of
+        /// the allocation's realm.
         rule: Option<RuleIndex>,
     },
 }

@@ -9,10 +9,12 @@ mod cidr;
 mod embedded;
 mod peer_range;
 mod ranges;
+mod realms;
 
 pub use cidr::{Cidr, CidrError};
 pub use embedded::embedded_ipv4;
 pub use peer_range::{PeerRange, PeerRangeError};
+pub use realms::RealmPolicies;
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -114,7 +114,7 @@ impl Server {
             credentials,
             kept_keys: KeptKeys::new(capacity.allocations),
             former_realms: Vec::new(),
-            policy_hits: vec![0; config.peer_policy.rules().len()].into_boxed_slice(),
+            policy_hits: vec![0; rules_of(&config).count()].into_boxed_slice(),
             clock: WallClock::default(),
             allocations: Allocations::new(capacity.allocations, seed),
             permissions: Permissions::new(capacity.permissions, seed.rotate_left(13)),
@@ -234,9 +234,9 @@ impl Server {
         self.credentials.derivations()
     }
 
-    /// Returns each rule of the peer policy with the number of peers that it denied.
+    /// Returns each rule of each peer policy with the number of peers that it denied.
     pub fn policy_hits(&self) -> impl Iterator<Item = (&Rule, u64)> {
-        self.config.peer_policy.rules().iter().zip(self.policy_hits.iter().copied())
+        rules_of(&self.config).zip(self.policy_hits.iter().copied())
     }
 
     /// Returns the number of allocations, including expired ones that [`Server::handle_timeout`] has not ended.
@@ -453,6 +453,11 @@ impl Server {
             None => self.shared.flow_owner(flow).filter(|owner| *owner != self.worker),
         }
     }
+}
+
+/// Iterates over the rules of all peer policies, those of the default realm first.
+fn rules_of(config: &Config) -> impl Iterator<Item = &Rule> + Clone {
+    config.peer_policy.rules().iter().chain(config.realm_policies.rules())
 }
 
 /// Creates the nonces. Their lifetime is at most an hour (RFC 8656 section 5).

@@ -30,6 +30,8 @@ mod paths;
 mod peers;
 #[path = "engine/pools.rs"]
 mod pools;
+#[path = "engine/realm_peers.rs"]
+mod realm_peers;
 #[path = "engine/realms.rs"]
 mod realms;
 #[path = "engine/rejections.rs"]

@@ -17,10 +17,10 @@ use tt_status::turn::{
 use tt_turn::config::{Config as EngineConfig, RealmConfig};
 use tt_turn::credential::{Secrets, UserPart};
 use tt_turn::event::EndReason;
-use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Limits;
 use tt_turn::{LiveAllocation as EngineAllocation, Server, WorkerId};
 
+use crate::config::PeerPolicies;
 use crate::ended_allocations::EndedAllocations;
 use crate::hand_off::WorkerEndpoint;
 use crate::listeners::ListenerChange;
@@ -65,7 +65,7 @@ pub(crate) struct EngineReload {
     pub(crate) config: EngineConfig,
     pub(crate) caps: AllocationCaps,
     pub(crate) secrets: Secrets,
-    pub(crate) policy: PeerPolicy,
+    pub(crate) policies: PeerPolicies,
 }
 
 /// What a reload has replaced in a worker.
@@ -111,12 +111,12 @@ impl WorkerCommand {
     /// pause.
     pub(crate) fn reload(next: EngineReload, retired: Sender<Retired>) -> Self {
         Self::new(move |server, now| {
-            let EngineReload { config, caps, secrets, policy } = next;
+            let EngineReload { config, caps, secrets, policies: (policy, further) } = next;
             server.replace_config(config);
             server.set_allocation_caps(caps.permissions, caps.channels);
+            let before = (server.replace_secrets(now, &secrets), server.replace_policies(policy, further));
             // Without a receiver the worker frees it.
-            let _ = retired.send(Retired(Box::new(server.replace_secrets(now, &secrets))));
-            server.replace_policy(policy);
+            let _ = retired.send(Retired(Box::new(before)));
         })
     }
 }

@@ -5,12 +5,14 @@ mod peers;
 mod realms;
 mod streams;
 
+pub(crate) use peers::PeerPolicies;
 pub use realms::Realm;
 pub(crate) use realms::RealmNames;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -22,7 +24,7 @@ use tt_turn::config::{
 };
 use tt_turn::shared::Quotas;
 
-use crate::credentials::{AuthSecret, ExternalUsers, MASK, NonceKeys, Users};
+use crate::credentials::{AuthSecret, ExternalPeers, ExternalUsers, MASK, NonceKeys, Users};
 use crate::section::{
     AllocationCaps, Balancers, DscpSet, KernelMode, KeySources, MemoryBound, MemorySize, PeerRange, PortRange,
     QuotasSection, RealmSection, RecordOutput, RelaySockets, StreamLimits, TurnSection,
@@ -120,6 +122,8 @@ pub struct TurnConfig {
     pub deny_peers: Vec<PeerRange>,
     /// Addresses and ports of this host that peers may have.
     pub allow_own_hosts: Vec<PeerRange>,
+    /// Peer rules from outside the configuration for users of the default realm.
+    pub external_peers: Arc<ExternalPeers>,
     /// NAT64 prefixes in addition to the well-known one.
     pub nat64_prefixes: Vec<IpNet>,
     /// Worker threads.
@@ -196,6 +200,7 @@ impl TurnConfig {
             allow_peers: Vec::new(),
             deny_peers: Vec::new(),
             allow_own_hosts: Vec::new(),
+            external_peers: Arc::default(),
             nat64_prefixes: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             channel_numbers: ChannelNumbers::Rfc8656,
@@ -253,16 +258,10 @@ impl TurnConfig {
         if section.strict_expiry {
             config.expiry_check = ExpiryCheck::EveryRequest;
         }
-        if section.strict_permissions {
-            config.lapsed_permissions = LapsedPermissions::ChannelStops;
-        }
         if section.kick_removed_users {
             config.removed_users = RemovedUsers::EndAllocations;
         }
-        config.allow_peers.clone_from(&section.allow_peer);
-        config.deny_peers.clone_from(&section.deny_peer);
-        config.allow_own_hosts.clone_from(&section.allow_own_host);
-        config.nat64_prefixes.clone_from(&section.nat64_prefix);
+        config.read_peers(section);
         config.workers = section.workers.unwrap_or(config.workers);
         config.allocations_max = section.allocations_max.unwrap_or(ALLOCATIONS);
         (config.quotas, config.caps) = (section.quotas.quotas(), section.quotas.caps());

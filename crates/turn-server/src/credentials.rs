@@ -13,7 +13,7 @@ use precis_profiles::OpaqueString;
 use tt_os::secret_file;
 use zeroize::Zeroizing;
 
-pub use external::{ExternalCredentials, ExternalLimits, ExternalRealm, ExternalUsers, KeyedUsers};
+pub use external::{ExternalCredentials, ExternalLimits, ExternalPeers, ExternalRealm, ExternalUsers, KeyedUsers};
 pub use password::Password;
 pub use users::Users;
 

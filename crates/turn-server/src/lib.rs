@@ -67,8 +67,8 @@ pub use blueprint::check::check;
 pub use config::{Realm, RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{
-    AuthSecret, ExternalCredentials, ExternalLimits, ExternalRealm, ExternalUsers, KeyedUsers, NonceKeys, Password,
-    User, Users,
+    AuthSecret, ExternalCredentials, ExternalLimits, ExternalPeers, ExternalRealm, ExternalUsers, KeyedUsers,
+    NonceKeys, Password, User, Users,
 };
 pub use kernel_path::doctor as path_doctor;
 pub use launch::{start, start_with};

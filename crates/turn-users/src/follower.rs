@@ -12,6 +12,7 @@ use tt_status::turn::DatabaseStatus;
 
 use crate::read_error::{ErrorKind, ReadError};
 use crate::reader::Reader;
+use crate::realm_rows::RealmRows;
 use crate::rows::{Rows, SkipReason, Skipped};
 use crate::source::Source;
 
@@ -69,7 +70,7 @@ impl Follower {
 pub struct Database {
     reader: Box<dyn Reader>,
     realms: Vec<String>,
-    first: Result<Option<Vec<Rows>>, ReadError>,
+    first: Result<Option<RealmRows>, ReadError>,
     took: Duration,
     kind: &'static str,
 }
@@ -91,7 +92,7 @@ impl Database {
     /// # Errors
     /// Why it failed.
     pub fn rows(&self) -> Result<&[Rows], &ReadError> {
-        self.first.as_ref().map(|rows| rows.as_deref().unwrap_or_default())
+        self.first.as_ref().map(|rows| rows.as_ref().map_or(&[][..], |rows| &rows.each))
     }
 
     /// Passes the realms and rows of the first read to `apply`, and starts a thread that passes those of every later one,
@@ -99,7 +100,7 @@ impl Database {
     ///
     /// # Errors
     /// The system starts no thread.
-    pub fn follow(self, mut apply: impl FnMut(&[String], Vec<Rows>) -> bool + Send + 'static) -> io::Result<Follower> {
+    pub fn follow(self, mut apply: impl FnMut(&[String], RealmRows) -> bool + Send + 'static) -> io::Result<Follower> {
         let Self { mut reader, realms, first, took, kind } = self;
         let status = Arc::new(Mutex::new(Status::new(kind)));
         let mut pause = pause_after(&first, took);
@@ -127,7 +128,7 @@ impl fmt::Debug for Database {
 }
 
 /// Returns the time until the next read. One that failed may have waited all the time: its server is no busier.
-fn pause_after(read: &Result<Option<Vec<Rows>>, ReadError>, took: Duration) -> Duration {
+fn pause_after(read: &Result<Option<RealmRows>, ReadError>, took: Duration) -> Duration {
     let pause = if read.is_ok() { took * PAUSES_PER_READ } else { took };
     pause.clamp(PAUSE, PAUSE_MAX)
 }
@@ -139,9 +140,9 @@ fn wait(woken: &Receiver<()>, pause: Duration) -> bool {
 
 /// Counts a read, logs what is not used, and passes on what has changed.
 fn pass(
-    (realms, read): (&[String], Result<Option<Vec<Rows>>, ReadError>),
+    (realms, read): (&[String], Result<Option<RealmRows>, ReadError>),
     status: &Mutex<Status>,
-    apply: &mut impl FnMut(&[String], Vec<Rows>) -> bool,
+    apply: &mut impl FnMut(&[String], RealmRows) -> bool,
 ) {
     let skipped = status.lock().unwrap_or_else(PoisonError::into_inner).count(&read);
     for reason in SkipReason::ALL {
@@ -173,15 +174,16 @@ impl Status {
     }
 
     /// Counts a read, and returns the numbers of rows that are not used if they have changed.
-    fn count(&mut self, read: &Result<Option<Vec<Rows>>, ReadError>) -> Option<Skipped> {
+    fn count(&mut self, read: &Result<Option<RealmRows>, ReadError>) -> Option<Skipped> {
         let before = self.skipped;
         match read {
             Ok(Some(rows)) => {
-                let sum = |len: fn(&Rows) -> usize| rows.iter().map(|rows| len(rows) as u64).sum();
+                let all = || rows.each.iter().chain([&rows.every]);
+                let sum = |len: fn(&Rows) -> usize| all().map(|rows| len(rows) as u64).sum();
                 (self.users, self.secrets) = (sum(|rows| rows.users.len()), sum(|rows| rows.secrets.len()));
                 self.peers = sum(|rows| rows.allowed_peers.len() + rows.denied_peers.len());
                 self.skipped = Skipped::default();
-                rows.iter().for_each(|rows| self.skipped.add_all(&rows.skipped));
+                all().for_each(|rows| self.skipped.add_all(&rows.skipped));
             }
             Ok(None) => self.unchanged += 1,
             Err(error) => self.failed[error.kind as usize] += 1,

@@ -27,6 +27,7 @@ mod message_output;
 mod postgres;
 mod read_error;
 mod reader;
+mod realm_rows;
 #[cfg(feature = "redis")]
 mod redis;
 mod rows;
@@ -37,5 +38,6 @@ mod sqlite;
 pub use follower::{Database, Follower};
 pub use read_error::{ErrorKind, ReadError};
 pub use reader::Reader;
+pub use realm_rows::RealmRows;
 pub use rows::{KeyedUser, PeerList, RealmOptions, Rows, Secret, SkipReason, Skipped};
 pub use source::{Connection, Source};

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::read_error::{ErrorKind, ReadError};
 use crate::reader::Reader;
+use crate::realm_rows::RealmRows;
 use crate::rows::{KEY_LEN_MAX, NAME_LEN_MAX, PeerList, Rows, SECRET_LEN_MAX, TEXT_LEN_MAX};
 
 /// Time that a read may take, with the connection.
@@ -44,7 +45,7 @@ impl Postgres {
 }
 
 impl Reader for Postgres {
-    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
+    fn read(&mut self, realms: &[String]) -> Result<Option<RealmRows>, ReadError> {
         let connected = match self.connected.take() {
             Some(connected) => connected,
             None => Connected::new(&self.config)?,
@@ -79,15 +80,16 @@ async fn within<T>(read: impl Future<Output = Result<T, ReadError>>) -> Result<T
 }
 
 /// Reads every table of each realm in one transaction.
-async fn all(client: &Client, realms: &[String]) -> Result<Vec<Rows>, ReadError> {
+async fn all(client: &Client, realms: &[String]) -> Result<RealmRows, ReadError> {
     let run = async |sql| client.batch_execute(sql).await.map_err(|error| error_of(&error, ErrorKind::Query));
     run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-    let mut all = Vec::with_capacity(realms.len());
+    let (mut every, mut each) = (Rows::default(), Vec::with_capacity(realms.len()));
+    peers(client, "", &mut every).await?;
     for (place, realm) in realms.iter().enumerate() {
-        all.push(rows(client, realm, place > 0).await?);
+        each.push(rows(client, realm, place > 0).await?);
     }
     run("COMMIT").await?;
-    Ok(all)
+    RealmRows::new(every, each)
 }
 
 /// Reads every table of one realm. The default one needs no origins.
@@ -95,11 +97,8 @@ async fn rows(client: &Client, realm: &str, has_origins: bool) -> Result<Rows, R
     let mut rows = Rows::default();
     let users = [("name", NAME_LEN_MAX), ("hmackey", KEY_LEN_MAX)];
     each(client, realm, "turnusers_lt", users, |[name, key]| rows.add_user(name, key)).await?;
-    let one = |column, len| [(column, len), ("''", 0)];
     each(client, realm, "turn_secret", one("value", SECRET_LEN_MAX), |[value, _]| rows.add_secret(value)).await?;
-    for (list, table) in [(PeerList::Allowed, "allowed_peer_ip"), (PeerList::Denied, "denied_peer_ip")] {
-        each(client, realm, table, one("ip_range", TEXT_LEN_MAX), |[range, _]| rows.add_peer(list, range)).await?;
-    }
+    peers(client, realm, &mut rows).await?;
     let options = [("opt", TEXT_LEN_MAX), ("value", TEXT_LEN_MAX)];
     let add = |[name, value]: [Option<&[u8]>; 2]| {
         rows.add_option(name, value);
@@ -111,6 +110,19 @@ async fn rows(client: &Client, realm: &str, has_origins: bool) -> Result<Rows, R
         each(client, realm, "turn_origin_to_realm", origin, |[origin, _]| rows.add_origin(origin)).await?;
     }
     Ok(rows)
+}
+
+/// Adds the peers of one realm.
+async fn peers(client: &Client, realm: &str, rows: &mut Rows) -> Result<(), ReadError> {
+    for (list, table) in [(PeerList::Allowed, "allowed_peer_ip"), (PeerList::Denied, "denied_peer_ip")] {
+        each(client, realm, table, one("ip_range", TEXT_LEN_MAX), |[range, _]| rows.add_peer(list, range)).await?;
+    }
+    Ok(())
+}
+
+/// Returns a column alone.
+const fn one(column: &str, len: usize) -> [(&str, usize); 2] {
+    [(column, len), ("''", 0)]
 }
 
 /// Passes the columns of each row of the realm to `add`, cut to one character more than is allowed.

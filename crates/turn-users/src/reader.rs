@@ -1,14 +1,14 @@
 //! A connection to a database.
 
 use crate::read_error::ReadError;
-use crate::rows::Rows;
+use crate::realm_rows::RealmRows;
 
 /// A connection to a database, or the intention to make one.
 pub trait Reader: Send {
-    /// Returns all rows of each of `realms`, of which the first is the default one, or `None` if they are those of the
+    /// Returns all rows of each of `realms`, of which the first is the default one, and those without a realm, or `None` if they are those of the
     /// last read that succeeded. Connects again if it must.
     ///
     /// # Errors
     /// Why the database cannot be read. Rows that make no sense are no error.
-    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError>;
+    fn read(&mut self, realms: &[String]) -> Result<Option<RealmRows>, ReadError>;
 }

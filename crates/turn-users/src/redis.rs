@@ -7,6 +7,7 @@ use redis::{Client, Connection, ConnectionAddr, ErrorKind as RedisErrorKind, Int
 
 use crate::read_error::{ErrorKind, ReadError};
 use crate::reader::Reader;
+use crate::realm_rows::RealmRows;
 use crate::rows::{NAME_LEN_MAX, PeerList, Rows, TEXT_LEN_MAX};
 
 /// Time that a read may take, with the connection.
@@ -63,13 +64,16 @@ impl Redis {
 }
 
 impl Reader for Redis {
-    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
+    fn read(&mut self, realms: &[String]) -> Result<Option<RealmRows>, ReadError> {
         let mut connection = self.take_connection()?;
         let mut reading = Reading { connection: &mut connection, deadline: Instant::now() + READ_TIMEOUT };
-        let mut rows = realms.iter().map(|realm| reading.rows(realm)).collect::<Result<Vec<_>, _>>()?;
+        let mut each = realms.iter().map(|realm| reading.rows(realm)).collect::<Result<Vec<_>, _>>()?;
+        let mut every = Rows::default();
+        reading.peers("", &mut every)?;
         if realms.len() > 1 {
-            reading.origins(realms, &mut rows)?;
+            reading.origins(realms, &mut each)?;
         }
+        let rows = RealmRows::new(every, each)?;
         // After an error, the next read connects again.
         self.keep_connection(connection);
         Ok(Some(rows))
@@ -96,11 +100,7 @@ impl Reading<'_> {
         for secret in self.set(&format!("turn/realm/{realm}/secret"))? {
             rows.add_secret(Some(&secret))?;
         }
-        for (list, name) in [(PeerList::Allowed, "allowed"), (PeerList::Denied, "denied")] {
-            for range in self.set(&format!("turn/realm/{realm}/{name}-peer-ip"))? {
-                rows.add_peer(list, Some(&range))?;
-            }
-        }
+        self.peers(realm, &mut rows)?;
         for option in OPTIONS {
             let value: Option<Vec<u8>> = self.ask(redis::cmd("GET").arg(format!("turn/realm/{realm}/{option}")))?;
             if value.is_some() {
@@ -108,6 +108,16 @@ impl Reading<'_> {
             }
         }
         Ok(rows)
+    }
+
+    /// Adds the peers of one realm.
+    fn peers(&mut self, realm: &str, rows: &mut Rows) -> Result<(), ReadError> {
+        for (list, name) in [(PeerList::Allowed, "allowed"), (PeerList::Denied, "denied")] {
+            for range in self.set(&format!("turn/realm/{realm}/{name}-peer-ip"))? {
+                rows.add_peer(list, Some(&range))?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds the users, whose names are in the keys.

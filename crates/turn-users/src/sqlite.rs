@@ -11,6 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 
 use crate::read_error::{ErrorKind, ReadError};
 use crate::reader::Reader;
+use crate::realm_rows::RealmRows;
 use crate::rows::{KEY_LEN_MAX, NAME_LEN_MAX, PeerList, Rows, SECRET_LEN_MAX, TEXT_LEN_MAX};
 
 /// Time that a read waits for another program's lock.
@@ -55,7 +56,7 @@ impl Sqlite {
 }
 
 impl Reader for Sqlite {
-    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
+    fn read(&mut self, realms: &[String]) -> Result<Option<RealmRows>, ReadError> {
         let rows = self.open()?.read(realms);
         if rows.is_err() {
             // The next read opens the file again.
@@ -77,7 +78,7 @@ impl Open {
         Ok(Self { connection, file, last: None, deadline })
     }
 
-    fn read(&mut self, realms: &[String]) -> Result<Option<Vec<Rows>>, ReadError> {
+    fn read(&mut self, realms: &[String]) -> Result<Option<RealmRows>, ReadError> {
         if let Ok(mut deadline) = self.deadline.lock() {
             *deadline = Instant::now() + QUERY_TIMEOUT;
         }
@@ -89,8 +90,11 @@ impl Open {
         // All tables in one transaction.
         let transaction = self.connection.transaction().map_err(|error| error_of(&error))?;
         let read = |(place, realm): (usize, &String)| rows(&transaction, realm, place > 0);
-        let rows = realms.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let each = realms.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        let mut every = Rows::default();
+        peers(&transaction, "", &mut every)?;
         drop(transaction);
+        let rows = RealmRows::new(every, each)?;
         // A change during the read has another version, which the next read sees.
         self.last = Some((version, realms.to_vec()));
         Ok(Some(rows))
@@ -100,35 +104,55 @@ impl Open {
 /// Reads every table of one realm. The default one needs no origins.
 fn rows(connection: &Connection, realm: &str, has_origins: bool) -> Result<Rows, ReadError> {
     let mut rows = Rows::default();
-    let each = |columns: [(&str, usize); 2], table: &str, add: &mut dyn FnMut(&Row<'_>) -> Result<(), ReadError>| {
-        // One byte more than is allowed shows that a value is too long.
-        let [first, second] = columns.map(|(column, len)| format!("substr({column}, 1, {})", len + 1));
-        let mut query = connection
-            .prepare(&format!("SELECT {first}, {second} FROM {table} WHERE realm = ?1"))
-            .map_err(|error| error_of(&error))?;
-        let mut found = query.query([realm]).map_err(|error| error_of(&error))?;
-        while let Some(row) = found.next().map_err(|error| error_of(&error))? {
-            add(row)?;
-        }
-        Ok(())
-    };
-    each([("name", NAME_LEN_MAX), ("hmackey", KEY_LEN_MAX)], "turnusers_lt", &mut |row| {
+    each(connection, realm, [("name", NAME_LEN_MAX), ("hmackey", KEY_LEN_MAX)], "turnusers_lt", &mut |row| {
         rows.add_user(value(row, 0).as_deref(), value(row, 1).as_deref())
     })?;
-    let one = |column, len| [(column, len), ("realm", 0)];
-    each(one("value", SECRET_LEN_MAX), "turn_secret", &mut |row| rows.add_secret(value(row, 0).as_deref()))?;
-    for (list, table) in [(PeerList::Allowed, "allowed_peer_ip"), (PeerList::Denied, "denied_peer_ip")] {
-        each(one("ip_range", TEXT_LEN_MAX), table, &mut |row| rows.add_peer(list, value(row, 0).as_deref()))?;
-    }
-    each([("opt", TEXT_LEN_MAX), ("value", TEXT_LEN_MAX)], "turn_realm_option", &mut |row| {
+    let secret = one("value", SECRET_LEN_MAX);
+    each(connection, realm, secret, "turn_secret", &mut |row| rows.add_secret(value(row, 0).as_deref()))?;
+    peers(connection, realm, &mut rows)?;
+    each(connection, realm, [("opt", TEXT_LEN_MAX), ("value", TEXT_LEN_MAX)], "turn_realm_option", &mut |row| {
         rows.add_option(value(row, 0).as_deref(), value(row, 1).as_deref());
         Ok(())
     })?;
     if has_origins {
         let origin = one("origin", TEXT_LEN_MAX);
-        each(origin, "turn_origin_to_realm", &mut |row| rows.add_origin(value(row, 0).as_deref()))?;
+        each(connection, realm, origin, "turn_origin_to_realm", &mut |row| rows.add_origin(value(row, 0).as_deref()))?;
     }
     Ok(rows)
+}
+
+/// Adds the peers of one realm.
+fn peers(connection: &Connection, realm: &str, rows: &mut Rows) -> Result<(), ReadError> {
+    for (list, table) in [(PeerList::Allowed, "allowed_peer_ip"), (PeerList::Denied, "denied_peer_ip")] {
+        let range = one("ip_range", TEXT_LEN_MAX);
+        each(connection, realm, range, table, &mut |row| rows.add_peer(list, value(row, 0).as_deref()))?;
+    }
+    Ok(())
+}
+
+/// Returns a column alone.
+const fn one(column: &str, len: usize) -> [(&str, usize); 2] {
+    [(column, len), ("realm", 0)]
+}
+
+/// Passes each row of the realm to `add`, its columns cut to one byte more than is allowed, which shows that a value is
+/// too long.
+fn each(
+    connection: &Connection,
+    realm: &str,
+    columns: [(&str, usize); 2],
+    table: &str,
+    add: &mut dyn FnMut(&Row<'_>) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let [first, second] = columns.map(|(column, len)| format!("substr({column}, 1, {})", len + 1));
+    let mut query = connection
+        .prepare(&format!("SELECT {first}, {second} FROM {table} WHERE realm = ?1"))
+        .map_err(|error| error_of(&error))?;
+    let mut found = query.query([realm]).map_err(|error| error_of(&error))?;
+    while let Some(row) = found.next().map_err(|error| error_of(&error))? {
+        add(row)?;
+    }
+    Ok(())
 }
 
 /// Returns a column of any type as text; `None` is NULL.
@@ -169,7 +193,7 @@ mod tests {
         CREATE TABLE turn_realm_option (realm varchar(127) default '', opt varchar(32), value varchar(128), primary key (realm,opt));";
 
     fn read(reader: &mut Sqlite, realm: &str) -> Result<Option<Rows>, ReadError> {
-        Ok(reader.read(&[realm.to_owned()])?.map(|mut rows| rows.remove(0)))
+        Ok(reader.read(&[realm.to_owned()])?.map(|mut rows| rows.each.remove(0)))
     }
 
     fn database(sql: &str) -> (tempfile::TempDir, Connection, Sqlite) {
@@ -242,7 +266,7 @@ mod tests {
              INSERT INTO turn_origin_to_realm VALUES ('https://a.example', 'a'), ('https://b.example', 'b'), (NULL, 'b');",
         );
         let realms = ["c", "b", "none", "a"].map(str::to_owned);
-        let rows = reader.read(&realms).unwrap().unwrap();
+        let rows = reader.read(&realms).unwrap().unwrap().each;
         let secrets: Vec<Vec<_>> =
             rows.iter().map(|rows| rows.secrets.iter().map(|secret| secret.0.as_str()).collect()).collect();
         assert_eq!(secrets, [vec!["three"], vec!["two"], vec![], vec!["one"]]);
@@ -252,9 +276,28 @@ mod tests {
             (1, &["https://a.example".into()][..])
         );
         assert_eq!(reader.read(&realms).unwrap(), None);
-        assert_eq!(reader.read(&realms[..1]).unwrap().unwrap().len(), 1, "other realms");
+        assert_eq!(reader.read(&realms[..1]).unwrap().unwrap().each.len(), 1, "other realms");
         connection.execute("UPDATE turn_origin_to_realm SET realm = 'b'", []).unwrap();
-        assert_eq!(reader.read(&realms).unwrap().unwrap()[1].origins.len(), 2);
+        assert_eq!(reader.read(&realms).unwrap().unwrap().each[1].origins.len(), 2);
+    }
+
+    #[test]
+    fn peers_without_a_realm_are_apart_from_those_of_a_realm() {
+        let (_folder, connection, mut reader) = database(
+            "INSERT INTO denied_peer_ip VALUES ('', '1.0.0.1'), ('a', '1.0.0.2'), ('b', '1.0.0.3'), ('c', '1.0.0.4');
+             INSERT INTO denied_peer_ip (ip_range) VALUES ('1.0.0.5');
+             INSERT INTO allowed_peer_ip VALUES ('', '10.0.0.1'), ('b', '10.0.0.2'), ('', NULL);
+             INSERT INTO turn_secret VALUES ('', 'of no realm');",
+        );
+        let realms = ["a", "b"].map(str::to_owned);
+        let rows = reader.read(&realms).unwrap().unwrap();
+        let peers = |rows: &Rows| [rows.allowed_peers.join(" "), rows.denied_peers.join(" ")];
+        assert_eq!(peers(&rows.every), ["10.0.0.1", "1.0.0.1 1.0.0.5"]);
+        assert_eq!(rows.each.iter().map(peers).collect::<Vec<_>>(), [["", "1.0.0.2"], ["10.0.0.2", "1.0.0.3"]]);
+        assert_eq!((rows.every.secrets.len(), rows.every.skipped.count(SkipReason::PeerInvalid)), (0, 1));
+        assert_eq!(reader.read(&realms).unwrap(), None);
+        connection.execute("DELETE FROM denied_peer_ip WHERE realm = ''", []).unwrap();
+        assert_eq!(peers(&reader.read(&realms).unwrap().unwrap().every), ["10.0.0.1", ""]);
     }
 
     #[test]

@@ -2,16 +2,17 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use tt_os::secret_file;
 use tt_status::allocation_messages::MessageOutput;
 use turn_import::coturn::peer_rules;
 use turn_server::{
-    AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, ExternalLimits, ExternalRealm, KeyedUsers,
-    PeerRange, TurnConfig, TurnSection,
+    AuthSecret, CredentialSink, DatabaseLogins, ExternalCredentials, ExternalLimits, ExternalPeers, ExternalRealm,
+    KeyedUsers, TurnConfig, TurnSection,
 };
-use turn_users::{Database, Follower, RealmOptions, Rows, Source};
+use turn_users::{Database, Follower, RealmOptions, RealmRows, Rows, Source};
 use zeroize::Zeroizing;
 
 /// The database that a section names, after its first read.
@@ -70,18 +71,6 @@ fn source(
     Ok(source)
 }
 
-/// Returns the limits of a realm. Like coturn's `max-bps`, that of the database is for each direction.
-fn limits(options: RealmOptions) -> ExternalLimits {
-    let RealmOptions { max_bps, user_quota, total_quota } = options;
-    let set = |option: Option<u64>| option.filter(|limit| *limit > 0);
-    let count = |limit: u64| u32::try_from(limit).unwrap_or(u32::MAX);
-    ExternalLimits {
-        allocations_per_user: set(user_quota).map(count),
-        allocations_total: set(total_quota).map(count),
-        bytes_per_second_per_allocation: set(max_bps).map(|limit| limit.saturating_mul(2)),
-    }
-}
-
 impl Opened {
     /// Returns what the first read has found.
     ///
@@ -101,7 +90,7 @@ impl Opened {
         let Self { database, logins, .. } = self;
         database.follow(move |realms, rows| match sink.replace(credentials(realms, &rows, logins)) {
             Ok(true) => {
-                let (users, secrets) = counts(&rows);
+                let (users, secrets) = counts(&rows.each);
                 tracing::info!(users, secrets, "users, secrets, peers and limits of the database replaced");
                 true
             }
@@ -119,23 +108,30 @@ fn counts(rows: &[Rows]) -> (usize, usize) {
     (rows.iter().map(|rows| rows.users.len()).sum(), rows.iter().map(|rows| rows.secrets.len()).sum())
 }
 
-/// Returns what the default realm has, with its peers, and what each further one has.
-fn credentials(realms: &[String], rows: &[Rows], logins: DatabaseLogins) -> ExternalCredentials {
-    let mut all = realms.iter().zip(rows).map(|(name, rows)| {
+/// Returns what the default realm has, and what each further one has.
+fn credentials(realms: &[String], rows: &RealmRows, logins: DatabaseLogins) -> ExternalCredentials {
+    let peers_of_others = peers(&Rows::default(), &rows.every);
+    let mut all = realms.iter().zip(&rows.each).map(|(name, own)| {
         let mut users = KeyedUsers::default();
-        rows.users.iter().filter(|_| logins.has_users()).for_each(|user| users.push(&user.name, &user.key));
-        let secrets = rows.secrets.iter().filter(|_| logins.has_secrets());
+        own.users.iter().filter(|_| logins.has_users()).for_each(|user| users.push(&user.name, &user.key));
+        let secrets = own.secrets.iter().filter(|_| logins.has_secrets());
         let auth_secrets = secrets.map(|secret| AuthSecret(secret.0.clone())).collect();
-        let (origins, limits) = (rows.origins.clone(), limits(rows.options));
-        ExternalRealm { name: name.clone(), users, auth_secrets, origins, limits }
+        let RealmOptions { max_bps, user_quota, total_quota } = own.options;
+        let limits = ExternalLimits::of_coturn(max_bps, user_quota, total_quota);
+        let has_peers = own.peers().iter().any(|list| !list.is_empty());
+        let peers = if has_peers { peers(&rows.every, own) } else { Arc::clone(&peers_of_others) };
+        ExternalRealm { name: name.clone(), users, auth_secrets, origins: own.origins.clone(), limits, peers }
     });
-    let (ExternalRealm { users, auth_secrets, limits, .. }, realms) = (all.next().unwrap_or_default(), all.collect());
-    let peers = rows.first().map(|rows| peer_rules(&rows.allowed_peers, &rows.denied_peers)).unwrap_or_default();
+    let ExternalRealm { users, auth_secrets, limits, peers, .. } = all.next().unwrap_or_default();
+    let realms = all.collect();
+    ExternalCredentials { users, auth_secrets, limits, peers, realms, peers_of_others }
+}
+
+/// Returns the peers of a realm: those of rows without a realm and its own.
+fn peers(every: &Rows, own: &Rows) -> Arc<ExternalPeers> {
+    let peers = peer_rules(every.peers(), own.peers());
     if peers.invalid > 0 {
         tracing::warn!(rows = peers.invalid, "rows of the database are no addresses or ranges ADDR-ADDR of peers");
     }
-    let ranges = |texts: Vec<String>| texts.iter().filter_map(|text| text.parse().ok()).collect::<Vec<PeerRange>>();
-    let (allow_peers, allow_own_hosts) = (ranges(peers.allow), ranges(peers.allow_own_host));
-    let deny_peers = ranges(peers.deny);
-    ExternalCredentials { users, auth_secrets, allow_peers, allow_own_hosts, deny_peers, limits, realms }
+    Arc::new(ExternalPeers::read([&peers.allow, &peers.allow_own_host, &peers.deny]))
 }

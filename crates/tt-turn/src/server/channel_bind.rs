@@ -32,7 +32,7 @@ impl Server {
         }
         let bound = self.bound(index, &binding, request.now)?;
         self.same_family(request.now, index, peer)?;
-        let ports = self.decide_channel(peer).map_err(Rejection::peer_denied)?;
+        let ports = self.decide_channel(index, peer).map_err(Rejection::peer_denied)?;
         let place = self.permissions.place(index, peer.ip());
         let new_permission = !place.is_recorded();
         let (account, has) = self.account_of(index).ok_or(ErrorCode::AllocationMismatch)?;

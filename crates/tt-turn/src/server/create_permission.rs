@@ -12,7 +12,8 @@ use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::message::{Message, XorAddress, attribute};
 use crate::permission::{Place, Ports};
-use crate::policy::{OWN_RELAY, Ownership, PeerDecision, RuleIndex};
+use crate::policy::{OWN_RELAY, Ownership, PeerDecision, PeerPolicy, RuleIndex};
+use crate::realm::RealmId;
 use crate::rejection::{RejectReason, Rejection};
 use crate::shared::RelayEnd;
 
@@ -32,7 +33,7 @@ impl Server {
             }
             let peer = peer.ok_or(ErrorCode::BadRequest)?;
             self.same_family(request.now, index, peer)?;
-            self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
+            self.decide_permission(index, peer.ip()).map_err(Rejection::peer_denied)?;
             asked += 1;
             added += usize::from(!self.permissions.place(index, peer.ip()).is_recorded());
         }
@@ -45,7 +46,7 @@ impl Server {
             self.install_distinct(request, index)?;
         }
         for peer in peers(&request.message).flatten() {
-            let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
+            let ports = self.decide_permission(index, peer.ip()).map_err(Rejection::peer_denied)?;
             let place = self.permissions.place(index, peer.ip());
             self.install_permission(request.now, index, (peer.ip(), place), ports)?;
         }
@@ -61,7 +62,7 @@ impl Server {
             if place.is_recorded() {
                 continue;
             }
-            let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
+            let ports = self.decide_permission(index, peer.ip()).map_err(Rejection::peer_denied)?;
             let units = Units { permissions: 1, channels: 0 };
             let (account, has) = self.account_of(index).ok_or(ErrorCode::AllocationMismatch)?;
             let taken = self.permissions_fit(has, 1).and_then(|()| self.take_pooled((account, has), units));
@@ -125,20 +126,32 @@ impl Server {
         if leg.is_some() { Ok(()) } else { Err(ErrorCode::PeerAddressFamilyMismatch) }
     }
 
-    /// Decides about an address with any port, and counts a denial.
-    ///
-    /// # Errors
-    /// The rule that denies it.
-    pub(super) fn decide_permission(&mut self, ip: IpAddr) -> Result<Ports, RuleIndex> {
-        self.ports_of_permission(ip).map_err(|rule| self.count_rule(rule))
+    /// Returns the policy of the realm of an allocation, and the number of rules of the policies before it.
+    #[inline]
+    pub(super) fn policy_of(&self, index: u32) -> (&PeerPolicy, usize) {
+        let default = &self.config.peer_policy;
+        let further = &self.config.realm_policies;
+        if further.is_empty() {
+            return (default, 0);
+        }
+        let realm = self.allocations.get(index).map_or(RealmId::DEFAULT, |allocation| allocation.realm);
+        further.find(realm).map_or((default, 0), |(policy, before)| (policy, default.rules().len() + before))
     }
 
-    /// Decides about an address with any port, without counting.
+    /// Decides for an allocation about an address with any port, and counts a denial.
     ///
     /// # Errors
     /// The rule that denies it.
-    pub(super) fn ports_of_permission(&self, ip: IpAddr) -> Result<Ports, RuleIndex> {
-        let policy = &self.config.peer_policy;
+    pub(super) fn decide_permission(&mut self, index: u32, ip: IpAddr) -> Result<Ports, RuleIndex> {
+        self.ports_of_permission(index, ip).map_err(|rule| self.count_rule(index, rule))
+    }
+
+    /// Decides for an allocation about an address with any port, without counting.
+    ///
+    /// # Errors
+    /// The rule that denies it.
+    pub(super) fn ports_of_permission(&self, index: u32, ip: IpAddr) -> Result<Ports, RuleIndex> {
+        let (policy, _) = self.policy_of(index);
         let (ports, verdict) = if self.is_own(ip) {
             match policy.decide_ip(ip, Ownership::IdleRelay) {
                 PeerDecision::Allowed => (Ports::Own, PeerDecision::Allowed),
@@ -157,54 +170,54 @@ impl Server {
         }
     }
 
-    /// Decides about an address and port and the ports of its permission, and counts a denial.
+    /// Decides for an allocation about an address and port and the ports of its permission, and counts a denial.
     ///
     /// # Errors
     /// The rule that denies it.
-    pub(super) fn decide_channel(&mut self, peer: SocketAddr) -> Result<Ports, RuleIndex> {
-        let ports = self.decide_permission(peer.ip())?;
+    pub(super) fn decide_channel(&mut self, index: u32, peer: SocketAddr) -> Result<Ports, RuleIndex> {
+        let ports = self.decide_permission(index, peer.ip())?;
         if ports != Ports::All || peer.port() == 0 {
-            self.decide_peer(peer)?;
+            self.decide_peer(index, peer)?;
         }
         Ok(ports)
     }
 
-    /// Decides about an address and port, and counts a denial. Returns the relay if it is a relayed address of this
-    /// server.
+    /// Decides for an allocation about an address and port, and counts a denial. Returns the relay if it is a relayed
+    /// address of this server.
     ///
     /// # Errors
     /// The rule that denies it.
-    pub(super) fn decide_peer(&mut self, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
+    pub(super) fn decide_peer(&mut self, index: u32, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
         let is_own = self.is_own(peer.ip());
-        let end = if is_own { self.hairpin_end(peer)? } else { None };
+        let end = if is_own { self.hairpin_end(index, peer)? } else { None };
         let ownership = match (is_own, end) {
             (false, _) => Ownership::Foreign,
             (true, Some(_)) => Ownership::LiveRelay,
             (true, None) => Ownership::IdleRelay,
         };
-        match self.config.peer_policy.decide(peer, ownership) {
+        match self.policy_of(index).0.decide(peer, ownership) {
             PeerDecision::Allowed => Ok(end),
-            PeerDecision::Denied(rule) => Err(self.count_rule(rule)),
+            PeerDecision::Denied(rule) => Err(self.count_rule(index, rule)),
         }
     }
 
-    /// Returns the relay with the address `peer`, or `None` if the peer is reached through the network. Asks the
-    /// policy if `ports` requires it.
+    /// Returns the relay with the address `peer`, or `None` if the peer is reached through the network. Asks the policy of
+    /// the allocation's realm if `ports` requires it.
     ///
     /// # Errors
     /// The rule that denies it.
-    pub(super) fn way_to(&mut self, peer: SocketAddr, ports: Ports) -> Result<Option<RelayEnd>, RuleIndex> {
+    pub(super) fn way_to(&mut self, index: u32, peer: SocketAddr, ports: Ports) -> Result<Option<RelayEnd>, RuleIndex> {
         match ports {
             Ports::All if peer.port() != 0 => Ok(None),
-            Ports::Own if peer.port() != 0 => self.hairpin_end(peer),
-            Ports::All | Ports::Own | Ports::AllocateRequest => self.decide_peer(peer),
+            Ports::Own if peer.port() != 0 => self.hairpin_end(index, peer),
+            Ports::All | Ports::Own | Ports::AllocateRequest => self.decide_peer(index, peer),
         }
     }
 
-    fn hairpin_end(&mut self, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
+    fn hairpin_end(&mut self, index: u32, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
         let end = self.shared.relay_end(peer);
         match (self.config.hairpin, end) {
-            (Hairpin::Denied, Some(_)) => Err(self.count_rule(OWN_RELAY)),
+            (Hairpin::Denied, Some(_)) => Err(self.count_rule(index, OWN_RELAY)),
             (Hairpin::Denied, None) | (Hairpin::Allowed, _) => Ok(end),
         }
     }
@@ -213,8 +226,9 @@ impl Server {
         self.own_ips.contains(&ip.to_canonical())
     }
 
-    fn count_rule(&mut self, rule: RuleIndex) -> RuleIndex {
-        if let Some(hits) = self.policy_hits.get_mut(rule.0) {
+    fn count_rule(&mut self, index: u32, rule: RuleIndex) -> RuleIndex {
+        let (_, before) = self.policy_of(index);
+        if let Some(hits) = self.policy_hits.get_mut(before + rule.0) {
             *hits += 1;
         }
         rule

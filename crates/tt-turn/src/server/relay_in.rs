@@ -62,7 +62,7 @@ impl Server {
             Some(channel) => {
                 allocation.last_channel = channel;
                 let (_, ports) = self.channel_peer(channel, now)?;
-                self.still_allowed(peer, ports)?;
+                self.still_allowed(index, peer, ports)?;
                 self.channels.get(channel).map(|channel| channel.number)
             }
             None if !peers.may_have(peer.ip()) => return Err(DropReason::NoPermission),
@@ -104,14 +104,14 @@ impl Server {
     fn permitted(&mut self, index: u32, peer: SocketAddr, now: Nanos) -> Result<(), DropReason> {
         let (_, permission) = self.permissions.find(index, peer.ip(), now).ok_or(DropReason::NoPermission)?;
         let ports = permission.ports;
-        self.still_allowed(peer, ports)
+        self.still_allowed(index, peer, ports)
     }
 
     /// Asks the policy about the port, if the permission does not cover every port.
     #[inline]
-    fn still_allowed(&mut self, peer: SocketAddr, ports: Ports) -> Result<(), DropReason> {
+    fn still_allowed(&mut self, index: u32, peer: SocketAddr, ports: Ports) -> Result<(), DropReason> {
         match ports {
-            Ports::AllocateRequest => self.decide_peer(peer).map(|_| ()).map_err(|_| DropReason::PeerDenied),
+            Ports::AllocateRequest => self.decide_peer(index, peer).map(|_| ()).map_err(|_| DropReason::PeerDenied),
             Ports::All | Ports::Own => Ok(()),
         }
     }

@@ -41,7 +41,7 @@ impl Server {
             return Err(DropReason::NoPermission);
         };
         let ports = permission.ports;
-        let end = self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?;
+        let end = self.way_to(index, peer, ports).map_err(|_| DropReason::PeerDenied)?;
         self.account_to_peer(index, peer, payload.len(), request.now)?;
         if let Some(end) = end {
             return self.hairpin(request.now, relay, end, (payload, out), probe);
@@ -99,7 +99,9 @@ impl Server {
         let (peer, ports) = self.channel_peer(channel, now)?;
         let end = match ports {
             Ports::All => None,
-            Ports::Own | Ports::AllocateRequest => self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?,
+            Ports::Own | Ports::AllocateRequest => {
+                self.way_to(index, peer, ports).map_err(|_| DropReason::PeerDenied)?
+            }
         };
         self.account_to_peer(index, peer, payload.len(), now)?;
         let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;

@@ -1,18 +1,18 @@
 //! Replacement of the configuration, of the peer policy, of bans and of alternate servers, end of all allocations, events.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use tt_model::{FiveTuple, IpFamily, Nanos};
 
-use super::Server;
+use super::{Server, rules_of};
 use crate::bans::Bans;
 use crate::config::Config;
 use crate::credential::Secrets;
 use crate::event::{AllocationEvent, AllocationGrant, EndReason, RejectedRequest};
 use crate::flow::canonical;
-use crate::policy::PeerPolicy;
+use crate::policy::{PeerPolicy, RealmPolicies, Rule};
 use crate::realm::{REALMS_MAX, RealmConfig, RealmId};
 use crate::relay::RelayId;
 use crate::shared::Limits;
@@ -21,9 +21,9 @@ use crate::shared::Limits;
 const FORMER_REALMS_MAX: usize = 8;
 
 impl Server {
-    /// Replaces the configuration, but for `realms` (see [`Server::replace_realms`]), `peer_policy`, `peer_lists`,
-    /// `grant_reports` and `dont_fragment`, which stay. Replace the
-    /// secrets next: nonces and the end of removed users follow the configuration from then on.
+    /// Replaces the configuration, but for `realms` (see [`Server::replace_realms`]), `peer_policy`, `realm_policies`,
+    /// `peer_lists`, `grant_reports` and `dont_fragment`, which stay. Replace the secrets next: nonces and the end of
+    /// removed users follow the configuration from then on.
     ///
     /// Allocations stay with the lifetimes that they have; a refresh takes the new ones. Where `realm` is another one, a
     /// live allocation is also refreshed with the name and the key of before: not every client tries again after a 401.
@@ -40,6 +40,7 @@ impl Server {
         *before = Config {
             realms: core::mem::take(&mut before.realms),
             peer_policy: core::mem::take(&mut before.peer_policy),
+            realm_policies: Arc::clone(&before.realm_policies),
             peer_lists: before.peer_lists,
             grant_reports: before.grant_reports,
             dont_fragment: before.dont_fragment,
@@ -78,23 +79,40 @@ impl Server {
         before
     }
 
-    /// Replaces the peer policy. Walks the permissions, and allocates memory.
+    /// Replaces the peer policy of every realm by `policy`; see [`Server::replace_policies`].
+    pub fn replace_policy(&mut self, policy: PeerPolicy) {
+        self.replace_policies(policy, Arc::default());
+    }
+
+    /// Replaces the peer policy of the default realm, and those of further realms. Walks the permissions, and allocates
+    /// memory.
     ///
     /// A permission whose peer is denied now ends at once, and its channels relay nothing. Rules that stay keep their
-    /// counts.
-    pub fn replace_policy(&mut self, policy: PeerPolicy) {
-        let hits_of = |rule| self.policy_hits().find(|(known, _)| *known == rule).map_or(0, |(_, hits)| hits);
-        let hits: Box<[u64]> = policy.rules().iter().map(hits_of).collect();
-        self.policy_hits = hits;
-        self.config.peer_policy = policy;
+    /// counts; a rule of several realms may have that of another.
+    ///
+    /// Returns the policies before, for a thread that has time to free them.
+    pub fn replace_policies(&mut self, policy: PeerPolicy, further: Arc<RealmPolicies>) -> impl Send + use<> {
+        let counted: Vec<(Rule, u64)> =
+            self.policy_hits().filter(|(_, hits)| *hits > 0).map(|(rule, hits)| (*rule, hits)).collect();
+        let before = (
+            core::mem::replace(&mut self.config.peer_policy, policy),
+            core::mem::replace(&mut self.config.realm_policies, further),
+        );
+        self.policy_hits = rules_of(&self.config).map(|_| 0).collect();
+        for (rule, hits) in counted {
+            if let Some(place) = rules_of(&self.config).position(|known| *known == rule) {
+                self.policy_hits[place] += hits;
+            }
+        }
         for index in 0..self.permissions.end() {
             let Some(permission) = self.permissions.get(index).copied() else { continue };
-            match self.ports_of_permission(permission.ip) {
+            match self.ports_of_permission(permission.allocation, permission.ip) {
                 Ok(ports) => self.permissions.set_ports(index, ports),
                 Err(_) => self.end_permission(index, permission.allocation),
             }
         }
         self.review_paths();
+        before
     }
 
     /// Ends the allocations whose user or shared secret is not configured any more.

@@ -193,7 +193,8 @@ impl Server {
     fn push_rejected(&mut self, request: &Request<'_, '_>, rejection: Rejection) {
         let message = &request.message;
         let peer = message.value(Known::XorPeerAddress);
-        let rule = rejection.rule.and_then(|rule| self.config.peer_policy.rules().get(rule.0));
+        let rule = rejection.rule.zip(request.allocation);
+        let rule = rule.and_then(|(rule, index)| self.policy_of(index).0.rules().get(rule.0));
         self.events.push_rejected(RejectedRequest {
             method: request.method,
             code: rejection.code,

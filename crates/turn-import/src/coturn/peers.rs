@@ -24,14 +24,16 @@ pub struct PeerRules {
     pub invalid: usize,
 }
 
-/// Returns what coturn's lists of allowed and denied peers mean, such as those of its databases.
+/// Returns what coturn's lists of allowed and denied peers mean, such as those of its databases: the lists that count for
+/// every realm together with `own` of one realm, whose ranges that could not be read are counted.
 #[must_use]
-pub fn peer_rules(allowed: &[String], denied: &[String]) -> PeerRules {
+pub fn peer_rules(every: [&[String]; 2], own: [&[String]; 2]) -> PeerRules {
     let read = |texts: &[String]| texts.iter().map(|text| Span::read(text.trim())).collect::<Vec<_>>();
-    let (allowed, denied) = (read(allowed), read(denied));
-    let invalid = allowed.iter().chain(&denied).filter(|span| span.is_none()).count();
-    let (allowed, denied): (Vec<_>, Vec<_>) =
-        (allowed.into_iter().flatten().collect(), denied.into_iter().flatten().collect());
+    let own = own.map(read);
+    let invalid = own.iter().flatten().filter(|span| span.is_none()).count();
+    let mut all = every.map(read);
+    all.iter_mut().zip(own).for_each(|(all, own)| all.extend(own));
+    let [allowed, denied] = all.map(|spans| spans.into_iter().flatten().collect::<Vec<_>>());
     PeerRules { invalid, ..rules(&allowed, &denied, &spans(&CLOSED), &[]) }
 }
 
@@ -128,8 +130,9 @@ mod tests {
     #[test]
     fn rules_of_a_database_are_those_of_a_file() {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let rules =
-            peer_rules(&list(&["10.0.0.5", "127.0.0.1", "x"]), &list(&["10.0.0.4-10.0.0.6", "::1-", "11.0.0.1"]));
+        let (allowed, denied) =
+            (list(&["10.0.0.5", "127.0.0.1", "x"]), list(&["10.0.0.4-10.0.0.6", "::1-", "11.0.0.1"]));
+        let rules = peer_rules([&[], &[]], [&allowed, &denied]);
         let expected = PeerRules {
             allow: list(&["10.0.0.5"]),
             allow_own_host: list(&["10.0.0.5"]),
@@ -141,5 +144,12 @@ mod tests {
         assert_eq!(shorten(&rules.deny), expected.deny);
         assert_eq!((shorten(&rules.allow), shorten(&rules.allow_own_host)), (expected.allow, expected.allow_own_host));
         assert_eq!(rules.invalid, expected.invalid);
+        // An allowed range of a realm opens what every realm is denied, and the other way round; of the invalid ones,
+        // those of the realm are counted.
+        for (every, own) in [([&allowed[..], &[]], [&[][..], &denied]), ([&[], &denied], [&allowed, &[]])] {
+            let both = peer_rules(every, own);
+            assert_eq!((both.allow, both.allow_own_host), (rules.allow.clone(), rules.allow_own_host.clone()));
+            assert_eq!((both.deny, both.invalid), (rules.deny.clone(), 1));
+        }
     }
 }

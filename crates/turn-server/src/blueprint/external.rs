@@ -10,7 +10,6 @@ use tt_turn::shared::{Quotas, RealmQuotas, Shared};
 use crate::commands::WorkerHandle;
 use crate::config::{Realm, TurnConfig};
 use crate::credentials::{ExternalCredentials, ExternalUsers, KeyedUsers};
-use crate::section::PeerRange;
 
 use super::realms::parts_of;
 use super::reload::InForce;
@@ -24,19 +23,11 @@ pub(super) struct Origins {
     own_users: KeyedUsers,
     /// The number of secrets of the configuration, which come first.
     own_secrets: usize,
-    own_peers: Peers,
     own_quotas: Quotas,
     own_realms: Vec<OwnRealm>,
     external: ExternalCredentials,
     digests: [u64; USER_PARTS],
     hasher: RandomState,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Peers {
-    allow: Vec<PeerRange>,
-    allow_own_hosts: Vec<PeerRange>,
-    deny: Vec<PeerRange>,
 }
 
 /// What the configuration has of a realm after the default one.
@@ -72,11 +63,6 @@ impl Origins {
                 ExternalUsers::Provided => KeyedUsers::of(&config.users, &config.realm),
             },
             own_secrets: config.auth_secrets.len(),
-            own_peers: Peers {
-                allow: config.allow_peers.clone(),
-                allow_own_hosts: config.allow_own_hosts.clone(),
-                deny: config.deny_peers.clone(),
-            },
             own_quotas: config.quotas,
             own_realms: match config.external_users {
                 ExternalUsers::None => Vec::new(),
@@ -90,17 +76,15 @@ impl Origins {
 
     /// Takes what `other` has of the configuration.
     pub(super) fn take_own(&mut self, other: Self) {
-        let Self { own_users, own_secrets, own_peers, own_quotas, own_realms, .. } = other;
+        let Self { own_users, own_secrets, own_quotas, own_realms, .. } = other;
         (self.own_users, self.own_secrets, self.own_realms) = (own_users, own_secrets, own_realms);
-        (self.own_peers, self.own_quotas) = (own_peers, own_quotas);
+        self.own_quotas = own_quotas;
     }
 
-    /// Adds the secrets and peers from outside to those of a configuration, and sets the limits from outside.
+    /// Adds the secrets from outside to those of a configuration, and sets the peers and limits from outside.
     pub(super) fn add_external(&self, config: &mut TurnConfig) {
         config.auth_secrets.extend(self.external.auth_secrets.iter().cloned());
-        config.allow_peers.extend(&self.external.allow_peers);
-        config.allow_own_hosts.extend(&self.external.allow_own_hosts);
-        config.deny_peers.extend(&self.external.deny_peers);
+        config.external_peers = Arc::clone(&self.external.peers);
         self.external.limits.set(&mut config.quotas);
         self.add_external_realms(config);
     }
@@ -110,7 +94,10 @@ impl Origins {
         let taken: Vec<String> = config.realms.iter().flat_map(|realm| realm.origins.iter().cloned()).collect();
         let is_free = |origin: &&String| !taken.iter().any(|taken| taken.eq_ignore_ascii_case(origin));
         for realm in &mut config.realms {
-            let Some(external) = self.external.realm(&realm.name) else { continue };
+            let external = self.external.realm(&realm.name);
+            realm.external_peers =
+                Arc::clone(external.map_or(&self.external.peers_of_others, |external| &external.peers));
+            let Some(external) = external else { continue };
             realm.auth_secrets.extend(external.auth_secrets.iter().cloned());
             realm.origins.extend(external.origins.iter().filter(is_free).cloned());
             external.limits.set_of_realm(&mut realm.quotas);
@@ -204,14 +191,7 @@ impl Origins {
         for secret in &self.external.auth_secrets {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
-        let Peers { allow, allow_own_hosts, deny } = self.own_peers.clone();
-        let mut config = TurnConfig {
-            allow_peers: allow,
-            allow_own_hosts,
-            deny_peers: deny,
-            quotas: self.own_quotas,
-            ..TurnConfig::clone(&in_force.config)
-        };
+        let mut config = TurnConfig { quotas: self.own_quotas, ..TurnConfig::clone(&in_force.config) };
         for (index, realm) in config.realms.iter_mut().enumerate() {
             // One that the configuration has no more has nothing from outside either.
             let Some(own) = self.own_realms.iter().find(|own| own.name == realm.name) else { continue };

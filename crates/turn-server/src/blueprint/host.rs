@@ -58,11 +58,11 @@ impl Blueprint {
         if *known == current {
             return Ok(());
         }
-        let policy = self.policy(&self.in_force.load().config, &current);
+        let policies = self.policies(&self.in_force.load().config, &current);
         *known = current;
         for worker in workers {
-            let policy = policy.clone();
-            worker.send(WorkerCommand::new(move |server, _| server.replace_policy(policy)));
+            let (policy, further) = policies.clone();
+            worker.send(WorkerCommand::new(move |server, _| drop(server.replace_policies(policy, further))));
         }
         tracing::info!(addresses = known.len(), "the addresses of this host have changed");
         Ok(())

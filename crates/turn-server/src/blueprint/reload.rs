@@ -10,13 +10,12 @@ use anyhow::{Context as _, ensure};
 use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED, RealmId};
 use tt_turn::credential::{Secrets, USER_PARTS, UserPart};
-use tt_turn::policy::PeerPolicy;
 use tt_turn::relay::OWN_IPS_MAX;
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
 use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
-use crate::config::{TurnConfig, WORKERS_MAX};
+use crate::config::{PeerPolicies, TurnConfig, WORKERS_MAX};
 use crate::credentials::Users;
 use crate::listener_id::{ListenerId, ListenerUse};
 use crate::listeners::{self, Bound, ListenerChange, Listening, Sockets};
@@ -103,8 +102,8 @@ impl InForce {
 
 impl Blueprint {
     /// Returns the peer rules of `config` for a host with these ranges of addresses.
-    pub(super) fn policy(&self, config: &TurnConfig, host: &[(IpAddr, IpAddr)]) -> PeerPolicy {
-        config.peer_policy(&self.listening.load().udp_addrs(), host)
+    pub(super) fn policies(&self, config: &TurnConfig, host: &[(IpAddr, IpAddr)]) -> PeerPolicies {
+        config.peer_policies(&self.listening.load().udp_addrs(), host)
     }
 
     /// Creates an engine with the current users, secrets and peer rules.
@@ -112,7 +111,7 @@ impl Blueprint {
         let in_force = self.in_force.load();
         let mut engine = engine_config(&in_force.config);
         engine.realms = Self::engine_realms(&in_force.config, &self.listening.load());
-        engine.peer_policy = self.policy(&in_force.config, &host::read()?);
+        (engine.peer_policy, engine.realm_policies) = self.policies(&in_force.config, &host::read()?);
         // The kernel spreads clients unevenly, so every worker has room for all allocations, for what each is
         // guaranteed, and for everything in the pools.
         let (caps, Pools { allocations, permissions, channels, .. }) = (in_force.config.caps, self.room);
@@ -236,13 +235,14 @@ impl Blueprint {
         next.secrets.share_users(&self.in_force.load().secrets);
         let deadline = Instant::now() + RETIRED_WITHIN;
         let before = self.in_force.swap(Arc::new(next.clone()));
+        let policies = self.policies(&next.config, &known);
         send_and_free(handles, deadline, |worker, retired| {
             WorkerCommand::reload(
                 EngineReload {
                     config: engine_config(&next.config),
                     caps: next.config.caps,
                     secrets: next.secrets.with_seed(seeds[worker]),
-                    policy: self.policy(&next.config, &known),
+                    policies: policies.clone(),
                 },
                 retired,
             )

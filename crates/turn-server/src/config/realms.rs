@@ -9,7 +9,9 @@ use tt_turn::config::{REALMS_MAX, RealmId};
 use tt_turn::shared::RealmQuotas;
 
 use super::{REALM_CHARACTERS_MAX, TurnConfig};
-use crate::credentials::{AuthSecret, ExternalUsers, User, Users, auth_secrets_in, opaque_string, read_users};
+use crate::credentials::{
+    AuthSecret, ExternalPeers, ExternalUsers, User, Users, auth_secrets_in, opaque_string, read_users,
+};
 use crate::section::{KeySources, RealmSection, TurnSection};
 
 /// A realm in addition to the default one.
@@ -27,6 +29,8 @@ pub struct Realm {
     pub auth_secrets: Vec<AuthSecret>,
     /// Limits of the realm and of its users.
     pub quotas: RealmQuotas,
+    /// Peer rules from outside the configuration for its users.
+    pub external_peers: Arc<ExternalPeers>,
 }
 
 impl Realm {

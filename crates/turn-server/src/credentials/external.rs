@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash as _, Hasher as _, RandomState};
+use std::sync::Arc;
 
 use tt_turn::credential::{USER_PARTS, UserSecret, md5_key, user_part_of};
+use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::{Quotas, RealmQuotas};
 use zeroize::{Zeroize as _, ZeroizeOnDrop, Zeroizing};
 
@@ -26,16 +28,14 @@ pub struct ExternalCredentials {
     pub users: KeyedUsers,
     /// Secrets of time-limited credentials; each of them is valid.
     pub auth_secrets: Vec<AuthSecret>,
-    /// Peers to allow although they are denied by default.
-    pub allow_peers: Vec<PeerRange>,
-    /// Addresses and ports of this host that peers may have.
-    pub allow_own_hosts: Vec<PeerRange>,
-    /// Peers to deny.
-    pub deny_peers: Vec<PeerRange>,
+    /// Peer rules for users of the default realm.
+    pub peers: Arc<ExternalPeers>,
     /// Limits in place of those of the configuration.
     pub limits: ExternalLimits,
     /// What further realms have.
     pub realms: Vec<ExternalRealm>,
+    /// Peer rules for users of realms that `realms` does not have.
+    pub peers_of_others: Arc<ExternalPeers>,
 }
 
 /// Users, secrets and origins of a realm of the configuration after the default one, in addition to its own.
@@ -51,18 +51,47 @@ pub struct ExternalRealm {
     pub origins: Vec<String>,
     /// Limits in place of those of the configuration.
     pub limits: ExternalLimits,
+    /// Peer rules for its users.
+    pub peers: Arc<ExternalPeers>,
+}
+
+/// All peer rules of one realm that are not in the configuration; those of the configuration count, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExternalPeers {
+    /// Peers to allow although they are denied by default.
+    pub allow: Vec<PeerRange>,
+    /// Addresses and ports of this host that peers may have.
+    pub allow_own_host: Vec<PeerRange>,
+    /// Peers to deny.
+    pub deny: Vec<PeerRange>,
+}
+
+impl ExternalPeers {
+    /// Reads lists of the form of `allow_peer`, `allow_own_host` and `deny_peer`. A text that is no range does not count.
+    #[must_use]
+    pub fn read([allow, allow_own_host, deny]: [&[String]; 3]) -> Self {
+        let ranges = |texts: &[String]| texts.iter().filter_map(|text| text.parse().ok()).collect();
+        Self { allow: ranges(allow), allow_own_host: ranges(allow_own_host), deny: ranges(deny) }
+    }
+
+    /// Adds the rules to a policy.
+    pub(crate) fn add_to(&self, policy: &mut PeerPolicy) {
+        let Self { allow, allow_own_host, deny } = self;
+        allow.iter().for_each(|range| policy.allow(range.engine()));
+        deny.iter().for_each(|range| policy.deny(range.engine()));
+        allow_own_host.iter().for_each(|range| policy.open_host(range.engine()));
+    }
 }
 
 impl ExternalCredentials {
     /// Returns whether all but the users of the default realm is the same.
     pub(crate) fn differ_in_users_only(&self, other: &Self) -> bool {
-        let Self { users: _, auth_secrets, allow_peers, allow_own_hosts, deny_peers, limits, realms } = self;
+        let Self { users: _, auth_secrets, peers, limits, realms, peers_of_others } = self;
         auth_secrets == &other.auth_secrets
-            && allow_peers == &other.allow_peers
-            && allow_own_hosts == &other.allow_own_hosts
-            && deny_peers == &other.deny_peers
+            && peers == &other.peers
             && limits == &other.limits
             && realms == &other.realms
+            && peers_of_others == &other.peers_of_others
     }
 
     /// Returns what the realm of this name has.
@@ -83,6 +112,18 @@ pub struct ExternalLimits {
 }
 
 impl ExternalLimits {
+    /// Returns the limits of coturn's options of a realm, of which 0 is none. `max-bps` is for each direction.
+    #[must_use]
+    pub fn of_coturn(max_bps: Option<u64>, user_quota: Option<u64>, total_quota: Option<u64>) -> Self {
+        let set = |option: Option<u64>| option.filter(|limit| *limit > 0);
+        let count = |limit: u64| u32::try_from(limit).unwrap_or(u32::MAX);
+        Self {
+            allocations_per_user: set(user_quota).map(count),
+            allocations_total: set(total_quota).map(count),
+            bytes_per_second_per_allocation: set(max_bps).map(|limit| limit.saturating_mul(2)),
+        }
+    }
+
     /// Puts the limits into `quotas`.
     pub(crate) fn set(self, quotas: &mut Quotas) {
         let Self { allocations_per_user, allocations_total, bytes_per_second_per_allocation } = self;

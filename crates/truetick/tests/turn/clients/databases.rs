@@ -5,6 +5,7 @@ mod redis;
 mod sqlite;
 mod statistics;
 
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +16,7 @@ use sha1::Sha1;
 use testkit::turn_client::Client;
 use testkit::{Requirement, find_program, require};
 
-use crate::operators::operated::{Operated, TOKEN, wait};
+use crate::operators::operated::{Operated, TOKEN, peer, relays, wait};
 
 /// The default realm of truetick.
 const REALM: &str = "truetick";
@@ -153,4 +154,82 @@ fn follows_turnadmin_in_realms(server: &Operated, admin: &TurnAdmin) {
     wait("the secret is gone", || limited_in("three").log_in() == Err(401));
     admin.run_in("b.example", &["-R", "-o", ORIGIN]);
     wait("the origin is gone", || other("ann").challenge() == REALM);
+}
+
+/// Peers of the tests are on loopback.
+const OWN_HOST: &str = "allow_own_host = [\"127.0.0.0/8\"]\n";
+/// A row of `allowed_peer_ip` or `denied_peer_ip`: `allowed` or `denied`, the realm, and the range.
+type PeerRow = (&'static str, &'static str, &'static str);
+
+/// Rows of peers from before the start.
+const PEER_ROWS: [PeerRow; 9] = [
+    ("denied", "", "11.0.0.1"),
+    ("denied", REALM, "11.0.0.2"),
+    ("denied", "b.example", "11.0.0.3"),
+    ("denied", "elsewhere", "11.0.0.4"),
+    ("denied", "b.example", "11.0.0.5-11.0.0.9"),
+    ("allowed", "", "11.0.0.7"),
+    ("allowed", "", "10.0.0.1"),
+    ("allowed", REALM, "10.0.0.2"),
+    ("allowed", "b.example", "10.0.0.3"),
+];
+/// Peers, and the realms whose users reach them: the default one, and `b.example`.
+const REACHED: [(&str, [bool; 2]); 10] = [
+    ("11.0.0.1", [false, false]),
+    ("11.0.0.2", [false, true]),
+    ("11.0.0.3", [true, false]),
+    ("11.0.0.4", [true, true]),
+    ("11.0.0.6", [true, false]),
+    ("11.0.0.7", [true, true]),
+    ("10.0.0.1", [true, true]),
+    ("10.0.0.2", [true, false]),
+    ("10.0.0.3", [false, true]),
+    ("10.0.0.4", [false, false]),
+];
+
+/// Peers of the default realm, of `b.example` and of every realm. `add` and `delete` change a row. `dave` is a user of
+/// `b.example`, with [`ORIGIN`]; [`PEER_ROWS`] are there.
+fn peers_follow_realms(server: &Operated, add: &dyn Fn(PeerRow), delete: &dyn Fn(PeerRow)) {
+    let mut clients = [server.client("ann"), server.client("dave").of_origin(ORIGIN)];
+    let peer = peer();
+    let (at, ip) = (peer.local_addr().unwrap(), peer.local_addr().unwrap().ip().to_string());
+    for client in &mut clients {
+        client.allocate().unwrap();
+        assert_eq!(client.bind_channel(0x4000, at), 0);
+    }
+    for (ip, reached) in REACHED {
+        let peer = SocketAddr::new(ip.parse().unwrap(), 9);
+        let codes = clients.each_mut().map(|client| client.permit(peer));
+        assert_eq!(codes, reached.map(|is_reached| if is_reached { 0 } else { 403 }), "{ip}");
+    }
+    let [ann, dave] = &mut clients;
+    relays(ann, 0x4000, &peer, b"in the default realm");
+    relays(dave, 0x4000, &peer, b"in the other realm");
+    let permissions = |user: &str| {
+        let rows = server.ask("GET", &format!("/api/v1/turn/allocations?user={user}"), Some(TOKEN)).json();
+        rows["list"][0]["permissions"].as_u64().unwrap()
+    };
+    let before = (permissions("ann"), permissions("dave"));
+    let denied = ("denied", "b.example", "127.0.0.2");
+    assert_eq!(ip, denied.2);
+    add(denied);
+    wait("the permission has ended", || permissions("dave") == before.1 - 1);
+    assert_eq!(permissions("ann"), before.0, "that of the other realm stays");
+    assert_eq!((ann.permit(at), dave.permit(at)), (0, 403));
+    assert_eq!((ann.bind_channel(0x4000, at), dave.bind_channel(0x4000, at)), (0, 403));
+    dave.send_channel(0x4000, b"denied");
+    // The worker answers after it has handled what came before.
+    assert_eq!(dave.refresh(600), 0);
+    relays(ann, 0x4000, &peer, b"still allowed");
+    wait("the rule in the metrics", || server.ask("GET", "/metrics", None).body.contains("\"deny 127.0.0.2/32\""));
+    assert_eq!(server.ask("POST", "/api/v1/reload", Some(TOKEN)).status, 200);
+    assert_eq!((ann.permit(at), dave.permit(at)), (0, 403), "a reload keeps the rules of realms");
+    delete(denied);
+    wait("the rule is gone", || dave.permit(at) == 0);
+    relays(dave, 0x4000, &peer, b"allowed again");
+    let for_every = ("denied", "", denied.2);
+    add(for_every);
+    wait("a rule for every realm", || (ann.permit(at), dave.permit(at)) == (403, 403));
+    delete(for_every);
+    wait("the rule for every realm is gone", || (ann.permit(at), dave.permit(at)) == (0, 0));
 }

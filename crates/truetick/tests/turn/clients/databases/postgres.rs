@@ -10,7 +10,10 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use testkit::{Requirement, require};
 
-use super::{FURTHER, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric, wait_failed};
+use super::{
+    FURTHER, ORIGIN, OWN_HOST, PEER_ROWS, PeerRow, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric,
+    peers_follow_realms, wait_failed,
+};
 use crate::operators::operated::{Operated, wait};
 
 /// The tables as coturn's documentation has them (schema.sql).
@@ -144,6 +147,23 @@ fn postgres_realms_have_their_users_and_origins() {
     let Some(admin) = TurnAdmin::require("-e", &postgres.connection()) else { return };
     admin.add("carol");
     follows_turnadmin_in_realms(&server_with(&postgres, FURTHER), &admin);
+}
+
+#[test]
+fn postgres_peers_count_for_users_of_their_realm() {
+    let Some(postgres) = Postgres::require() else { return };
+    let Some(admin) = TurnAdmin::require("-e", &postgres.connection()) else { return };
+    admin.run_in("b.example", &["-O", "-o", ORIGIN]);
+    admin.run_in("b.example", &["-a", "-u", "dave", "-p", "dave-secret"]);
+    let add = |(list, realm, range): PeerRow| {
+        assert!(postgres.sql(&format!("INSERT INTO {list}_peer_ip VALUES ('{realm}', '{range}')")));
+    };
+    let delete = |(list, realm, range): PeerRow| {
+        let rows = format!("realm = '{realm}' AND ip_range = '{range}'");
+        assert!(postgres.sql(&format!("DELETE FROM {list}_peer_ip WHERE {rows}")));
+    };
+    PEER_ROWS.into_iter().for_each(add);
+    peers_follow_realms(&server_with(&postgres, &format!("{OWN_HOST}{FURTHER}")), &add, &delete);
 }
 
 /// A server that is killed, hangs, and loses a table: users stay, and each fault has a name.

@@ -8,7 +8,10 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use testkit::{Requirement, find_program, require};
 
-use super::{FURTHER, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric, wait_failed};
+use super::{
+    FURTHER, ORIGIN, OWN_HOST, PEER_ROWS, PeerRow, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric,
+    peers_follow_realms, wait_failed,
+};
 use crate::operators::operated::{Operated, wait};
 
 pub(super) const PASSWORD: &str = "password-of-redis";
@@ -106,6 +109,20 @@ fn redis_realms_have_their_users_and_origins() {
     let Some(admin) = redis.require_admin() else { return };
     admin.add("carol");
     follows_turnadmin_in_realms(&redis.server_with(FURTHER), &admin);
+}
+
+#[test]
+fn redis_peers_count_for_users_of_their_realm() {
+    let Some(redis) = Redis::require() else { return };
+    let Some(admin) = redis.require_admin() else { return };
+    admin.run_in("b.example", &["-O", "-o", ORIGIN]);
+    admin.run_in("b.example", &["-a", "-u", "dave", "-p", "dave-secret"]);
+    let change = |command: &str, (list, realm, range): PeerRow| {
+        assert_eq!(redis.ask(&[command, &format!("turn/realm/{realm}/{list}-peer-ip"), range]).trim(), "1");
+    };
+    let (add, delete) = (|row: PeerRow| change("SADD", row), |row: PeerRow| change("SREM", row));
+    PEER_ROWS.into_iter().for_each(add);
+    peers_follow_realms(&redis.server_with(&format!("{OWN_HOST}{FURTHER}")), &add, &delete);
 }
 
 /// A server that is killed, hangs, and has a key of another type: users stay, and each fault has a name.

@@ -8,7 +8,10 @@ use std::process::{Child, Command, Stdio};
 
 use testkit::{Requirement, find_program, require};
 
-use super::{FURTHER, REALM, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric, wait_failed};
+use super::{
+    FURTHER, ORIGIN, PEER_ROWS, PeerRow, REALM, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric,
+    peers_follow_realms, wait_failed,
+};
 use crate::operators::operated::{Operated, peer, wait};
 
 /// A folder with a configuration that names `turndb` in it, and its path.
@@ -92,6 +95,23 @@ fn sqlite_peers_and_options_of_the_realm_count() {
     admin.run(&["-g", "--user-quota=2"]);
     wait("the new quota", || server.client("carol").log_in().is_ok());
     assert_eq!(client.refresh(600), 0, "what lives goes on");
+}
+
+#[test]
+fn sqlite_peers_count_for_users_of_their_realm() {
+    let (folder, file) = configured(FURTHER);
+    let Some(admin) = require_admin(&file) else { return };
+    let Some(_) = require_sqlite3() else { return };
+    admin.run_in("b.example", &["-O", "-o", ORIGIN]);
+    admin.run_in("b.example", &["-a", "-u", "dave", "-p", "dave-secret"]);
+    let add = |(list, realm, range): PeerRow| {
+        sqlite3(&file, &format!("INSERT INTO {list}_peer_ip VALUES ('{realm}', '{range}')"));
+    };
+    let delete = |(list, realm, range): PeerRow| {
+        sqlite3(&file, &format!("DELETE FROM {list}_peer_ip WHERE realm = '{realm}' AND ip_range = '{range}'"));
+    };
+    PEER_ROWS.into_iter().for_each(add);
+    peers_follow_realms(&Operated::start_in(folder, &[]), &add, &delete);
 }
 
 /// A file that goes away, comes back, is no database, and lacks a table: users stay, and each fault has a name.
