@@ -7,7 +7,7 @@ mod streams;
 
 pub(crate) use peers::PeerPolicies;
 pub use realms::Realm;
-pub(crate) use realms::RealmNames;
+pub(crate) use realms::{RealmNames, check_name};
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
@@ -344,7 +344,7 @@ impl TurnConfig {
             "{} must have from 1 to {SOFTWARE_CHARACTERS_MAX} characters",
             named("software")
         );
-        if let Err(error) = realms::check_name(&self.realm) {
+        if let Err(error) = check_name(&self.realm) {
             anyhow::bail!("{} {error}", named("realm"));
         }
         self.check_realms(keys)

@@ -87,12 +87,12 @@ impl Database {
         Ok(Self { reader, realms, first, took: began.elapsed(), kind: source.kind() })
     }
 
-    /// Returns the rows of the first read, of each realm.
+    /// Returns the rows of the first read.
     ///
     /// # Errors
     /// Why it failed.
-    pub fn rows(&self) -> Result<&[Rows], &ReadError> {
-        self.first.as_ref().map(|rows| rows.as_ref().map_or(&[][..], |rows| &rows.each))
+    pub fn rows(&self) -> Result<Option<&RealmRows>, &ReadError> {
+        self.first.as_ref().map(Option::as_ref)
     }
 
     /// Passes the realms and rows of the first read to `apply`, and starts a thread that passes those of every later one,
@@ -178,12 +178,11 @@ impl Status {
         let before = self.skipped;
         match read {
             Ok(Some(rows)) => {
-                let all = || rows.each.iter().chain([&rows.every]);
-                let sum = |len: fn(&Rows) -> usize| all().map(|rows| len(rows) as u64).sum();
+                let sum = |len: fn(&Rows) -> usize| rows.all().map(|rows| len(rows) as u64).sum();
                 (self.users, self.secrets) = (sum(|rows| rows.users.len()), sum(|rows| rows.secrets.len()));
                 self.peers = sum(|rows| rows.allowed_peers.len() + rows.denied_peers.len());
                 self.skipped = Skipped::default();
-                all().for_each(|rows| self.skipped.add_all(&rows.skipped));
+                rows.all().for_each(|rows| self.skipped.add_all(&rows.skipped));
             }
             Ok(None) => self.unchanged += 1,
             Err(error) => self.failed[error.kind as usize] += 1,

@@ -88,8 +88,13 @@ async fn all(client: &Client, realms: &[String]) -> Result<RealmRows, ReadError>
     for (place, realm) in realms.iter().enumerate() {
         each.push(rows(client, realm, place > 0).await?);
     }
+    let mut others = Vec::new();
+    for name in other_realms(client, realms).await? {
+        let rows = rows(client, &name, true).await?;
+        others.push((name, rows));
+    }
     run("COMMIT").await?;
-    RealmRows::new(every, each)
+    RealmRows::new(every, each, others)
 }
 
 /// Reads every table of one realm. The default one needs no origins.
@@ -110,6 +115,20 @@ async fn rows(client: &Client, realm: &str, has_origins: bool) -> Result<Rows, R
         each(client, realm, "turn_origin_to_realm", origin, |[origin, _]| rows.add_origin(origin)).await?;
     }
     Ok(rows)
+}
+
+/// Returns the realms of origins that are not among `known`. Without the table there are none.
+async fn other_realms(client: &Client, known: &[String]) -> Result<Vec<String>, ReadError> {
+    let of_query = |error: tokio_postgres::Error| error_of(&error, ErrorKind::Query);
+    let table =
+        client.query_one("SELECT to_regclass('turn_origin_to_realm') IS NOT NULL", &[]).await.map_err(of_query)?;
+    if !table.try_get::<_, bool>(0).map_err(of_query)? {
+        return Ok(Vec::new());
+    }
+    let sql = format!("SELECT DISTINCT left(realm::text, {TEXT_LEN_MAX}) FROM turn_origin_to_realm");
+    let names = client.query(&sql, &[]).await.map_err(of_query)?;
+    let names = names.iter().filter_map(|row| row.try_get::<_, Option<String>>(0).ok().flatten());
+    RealmRows::other_names(names.map(String::into_bytes).collect(), known)
 }
 
 /// Adds the peers of one realm.

@@ -1,10 +1,15 @@
 //! The rows of several realms.
 
+use std::collections::BTreeSet;
+
 use crate::read_error::{ErrorKind, ReadError};
 use crate::rows::Rows;
 
 /// Most rows of peers that count for realms with rows of their own, all realms together.
 const REALM_PEERS_MAX: usize = 65_536;
+
+/// Most realms that only origins name.
+const OTHERS_MAX: usize = 1_024;
 
 /// Everything that a database has of several realms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +18,8 @@ pub struct RealmRows {
     pub every: Rows,
     /// The rows of each realm, the default one first.
     pub each: Vec<Rows>,
+    /// The name and the rows of each other realm that an origin selects.
+    pub others: Vec<(String, Rows)>,
 }
 
 impl RealmRows {
@@ -20,13 +27,33 @@ impl RealmRows {
     ///
     /// # Errors
     /// `TooManyRows`: the realms that have peers have too many, with those without a realm.
-    pub fn new(every: Rows, each: Vec<Rows>) -> Result<Self, ReadError> {
-        let own = each.iter().map(Rows::peers_len).filter(|len| *len > 0);
+    pub fn new(every: Rows, each: Vec<Rows>, others: Vec<(String, Rows)>) -> Result<Self, ReadError> {
+        let own = each.iter().chain(others.iter().map(|(_, rows)| rows)).map(Rows::peers_len).filter(|len| *len > 0);
         if own.map(|len| len + every.peers_len()).sum::<usize>() > REALM_PEERS_MAX {
             let text = format_args!("the realms together have more than {REALM_PEERS_MAX} peers");
             return Err(ReadError::new(ErrorKind::TooManyRows, text));
         }
-        Ok(Self { every, each })
+        Ok(Self { every, each, others })
+    }
+
+    /// Iterates over the rows of all realms, and those without a realm.
+    pub fn all(&self) -> impl Iterator<Item = &Rows> {
+        self.each.iter().chain(self.others.iter().map(|(_, rows)| rows)).chain([&self.every])
+    }
+
+    /// Returns the names of realms after `known`, without those that are in it or make no sense.
+    ///
+    /// # Errors
+    /// `TooManyRows`.
+    #[cfg_attr(not(any(feature = "postgres", feature = "redis", feature = "sqlite")), expect(dead_code))]
+    pub(crate) fn other_names(found: Vec<Vec<u8>>, known: &[String]) -> Result<Vec<String>, ReadError> {
+        let names = found.into_iter().filter_map(|name| String::from_utf8(name).ok());
+        let names: BTreeSet<String> = names.filter(|name| !name.is_empty() && !known.contains(name)).collect();
+        if names.len() > OTHERS_MAX {
+            let text = format_args!("origins select more than {OTHERS_MAX} realms that are not configured");
+            return Err(ReadError::new(ErrorKind::TooManyRows, text));
+        }
+        Ok(names.into_iter().collect())
     }
 }
 
@@ -50,7 +77,7 @@ mod tests {
     fn peers_of_all_realms_together_have_a_bound() {
         let rows = |peers: usize| Rows { denied_peers: vec![String::new(); peers], ..Rows::default() };
         let kind = |every: usize, each: &[usize]| {
-            let rows = RealmRows::new(rows(every), each.iter().map(|peers| rows(*peers)).collect());
+            let rows = RealmRows::new(rows(every), each.iter().map(|peers| rows(*peers)).collect(), Vec::new());
             rows.map_err(|error| error.kind).map(|rows| (rows.every.denied_peers.len(), rows.each.len()))
         };
         assert_eq!(kind(4_096, &[0; 1_024]), Ok((4_096, 1_024)), "realms without rows share those of every realm");

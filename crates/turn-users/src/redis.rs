@@ -21,6 +21,9 @@ const ORIGIN: &str = "turn/origin/";
 /// The options of a realm.
 const OPTIONS: [&str; 3] = ["max-bps", "user-quota", "total-quota"];
 
+/// An origin, unless its key makes no sense, and the name of its realm.
+type Origin = (Option<Vec<u8>>, Vec<u8>);
+
 /// A database of Redis.
 pub(crate) struct Redis {
     client: Client,
@@ -70,10 +73,20 @@ impl Reader for Redis {
         let mut each = realms.iter().map(|realm| reading.rows(realm)).collect::<Result<Vec<_>, _>>()?;
         let mut every = Rows::default();
         reading.peers("", &mut every)?;
-        if realms.len() > 1 {
-            reading.origins(realms, &mut each)?;
+        let origins = reading.origins()?;
+        let names = origins.iter().map(|(_, realm)| realm.clone()).collect();
+        let others = RealmRows::other_names(names, realms)?.into_iter();
+        let others = others.map(|name| reading.rows(&name).map(|rows| (name, rows)));
+        let mut others = others.collect::<Result<Vec<_>, _>>()?;
+        // The default realm needs no origins.
+        let named = realms.iter().zip(&mut each).skip(1);
+        let mut all: Vec<_> = named.chain(others.iter_mut().map(|(name, rows)| (&*name, rows))).collect();
+        for (origin, realm) in origins {
+            if let Some((_, rows)) = all.iter_mut().find(|(name, _)| name.as_bytes() == realm) {
+                rows.add_origin(origin.as_deref())?;
+            }
         }
-        let rows = RealmRows::new(every, each)?;
+        let rows = RealmRows::new(every, each, others)?;
         // After an error, the next read connects again.
         self.keep_connection(connection);
         Ok(Some(rows))
@@ -130,15 +143,15 @@ impl Reading<'_> {
         })
     }
 
-    /// Adds the origins of the realms: each key has one, and the name of its realm as the value.
-    fn origins(&mut self, realms: &[String], rows: &mut [Rows]) -> Result<(), ReadError> {
+    /// Returns each origin with the name of its realm: a key, and its value.
+    fn origins(&mut self) -> Result<Vec<Origin>, ReadError> {
+        let mut origins = Vec::new();
         self.each_value((&format!("{ORIGIN}*"), ORIGIN.len() + TEXT_LEN_MAX), |key, value| {
-            // The default realm needs no origins.
-            let place = realms.iter().skip(1).position(|realm| value == Some(realm.as_bytes())).map(|place| place + 1);
-            place
-                .and_then(|place| rows.get_mut(place))
-                .map_or(Ok(()), |rows| rows.add_origin(key.strip_prefix(ORIGIN.as_bytes())))
-        })
+            let origin = key.strip_prefix(ORIGIN.as_bytes()).map(<[u8]>::to_vec);
+            origins.extend(value.map(|realm| (origin, realm.to_vec())));
+            Ok(())
+        })?;
+        Ok(origins)
     }
 
     /// Passes each key of a pattern and its value to `add`. One of another type, or with a key longer than `len_max`, is as

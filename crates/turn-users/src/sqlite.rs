@@ -93,12 +93,30 @@ impl Open {
         let each = realms.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         let mut every = Rows::default();
         peers(&transaction, "", &mut every)?;
+        let others = others(&transaction, realms)?.into_iter();
+        let others = others.map(|name| rows(&transaction, &name, true).map(|rows| (name, rows)));
+        let rows = RealmRows::new(every, each, others.collect::<Result<_, _>>()?)?;
         drop(transaction);
-        let rows = RealmRows::new(every, each)?;
         // A change during the read has another version, which the next read sees.
         self.last = Some((version, realms.to_vec()));
         Ok(Some(rows))
     }
+}
+
+/// Returns the realms of origins that are not among `known`. Without the table there are none.
+fn others(connection: &Connection, known: &[String]) -> Result<Vec<String>, ReadError> {
+    let table = "SELECT count(*) FROM sqlite_master WHERE name = 'turn_origin_to_realm'";
+    let tables: i64 = connection.query_row(table, [], |row| row.get(0)).map_err(|error| error_of(&error))?;
+    if tables == 0 {
+        return Ok(Vec::new());
+    }
+    let query = format!("SELECT DISTINCT substr(realm, 1, {TEXT_LEN_MAX}) FROM turn_origin_to_realm");
+    let mut query = connection.prepare(&query).map_err(|error| error_of(&error))?;
+    let (mut found, mut names) = (query.query([]).map_err(|error| error_of(&error))?, Vec::new());
+    while let Some(row) = found.next().map_err(|error| error_of(&error))? {
+        names.extend(value(row, 0));
+    }
+    RealmRows::other_names(names, known)
 }
 
 /// Reads every table of one realm. The default one needs no origins.
@@ -298,6 +316,21 @@ mod tests {
         assert_eq!(reader.read(&realms).unwrap(), None);
         connection.execute("DELETE FROM denied_peer_ip WHERE realm = ''", []).unwrap();
         assert_eq!(peers(&reader.read(&realms).unwrap().unwrap().every), ["10.0.0.1", ""]);
+    }
+
+    #[test]
+    fn realms_that_only_origins_name_have_their_rows() {
+        let (_folder, connection, mut reader) = database(
+            "INSERT INTO turn_secret VALUES ('a', 'one'), ('b', 'two'), ('c', 'three'), ('d', 'four');
+             INSERT INTO turn_origin_to_realm VALUES ('https://a', 'a'), ('https://c', 'c'), ('https://c.example', 'c'),
+                ('https://none', NULL), ('https://empty', '');",
+        );
+        let rows = reader.read(&["a", "b"].map(str::to_owned)).unwrap().unwrap();
+        let [(name, others)] = &rows.others[..] else { panic!("{rows:?}") };
+        assert_eq!((name.as_str(), others.secrets[0].0.as_str(), others.origins.len()), ("c", "three", 2));
+        assert_eq!(reader.read(&["c".to_owned()]).unwrap().unwrap().others[0].0, "a");
+        connection.execute_batch("DROP TABLE turn_origin_to_realm").unwrap();
+        assert_eq!(reader.read(&["b".to_owned()]).unwrap().unwrap().others, []);
     }
 
     #[test]

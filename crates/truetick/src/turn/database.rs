@@ -78,7 +78,7 @@ impl Opened {
     /// The database cannot be read.
     pub(super) fn summary(&self) -> anyhow::Result<String> {
         let rows = self.database.rows().map_err(Clone::clone).with_context(|| self.name.clone())?;
-        let (users, secrets) = counts(rows);
+        let (users, secrets) = rows.map_or((0, 0), counts);
         Ok(format!("database: {}, {}", super::counted(users, "user"), super::counted(secrets, "secret")))
     }
 
@@ -90,7 +90,7 @@ impl Opened {
         let Self { database, logins, .. } = self;
         database.follow(move |realms, rows| match sink.replace(credentials(realms, &rows, logins)) {
             Ok(true) => {
-                let (users, secrets) = counts(&rows.each);
+                let (users, secrets) = counts(&rows);
                 tracing::info!(users, secrets, "users, secrets, peers and limits of the database replaced");
                 true
             }
@@ -104,14 +104,15 @@ impl Opened {
 }
 
 /// Returns the numbers of users and secrets of all realms.
-fn counts(rows: &[Rows]) -> (usize, usize) {
-    (rows.iter().map(|rows| rows.users.len()).sum(), rows.iter().map(|rows| rows.secrets.len()).sum())
+fn counts(rows: &RealmRows) -> (usize, usize) {
+    (rows.all().map(|rows| rows.users.len()).sum(), rows.all().map(|rows| rows.secrets.len()).sum())
 }
 
 /// Returns what the default realm has, and what each further one has.
 fn credentials(realms: &[String], rows: &RealmRows, logins: DatabaseLogins) -> ExternalCredentials {
     let peers_of_others = peers(&Rows::default(), &rows.every);
-    let mut all = realms.iter().zip(&rows.each).map(|(name, own)| {
+    let others = rows.others.iter().map(|(name, own)| (name, own));
+    let mut all = realms.iter().zip(&rows.each).chain(others).map(|(name, own)| {
         let mut users = KeyedUsers::default();
         own.users.iter().filter(|_| logins.has_users()).for_each(|user| users.push(&user.name, &user.key));
         let secrets = own.secrets.iter().filter(|_| logins.has_secrets());

@@ -35,8 +35,9 @@ impl Default for RealmQuotas {
 }
 
 impl RealmQuotas {
-    /// Returns the limits of the default realm.
-    pub(super) const fn of_default(quotas: &Quotas) -> Self {
+    /// Returns the limits that `quotas` have for the default realm.
+    #[must_use]
+    pub const fn of_default(quotas: &Quotas) -> Self {
         Self {
             allocations: quotas.allocations_of_default_realm,
             allocations_per_user: quotas.allocations_per_user,

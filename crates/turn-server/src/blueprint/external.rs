@@ -1,14 +1,15 @@
 //! Users, secrets and peers by their origin: the configuration, and outside of it.
 
+use std::collections::HashSet;
 use std::hash::RandomState;
 use std::sync::{Arc, PoisonError};
 
-use tt_turn::config::{RealmId, RemovedUsers};
+use tt_turn::config::{REALMS_MAX, RealmId, RemovedUsers};
 use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
 use tt_turn::shared::{Quotas, RealmQuotas, Shared};
 
 use crate::commands::WorkerHandle;
-use crate::config::{Realm, TurnConfig};
+use crate::config::{Realm, TurnConfig, check_name};
 use crate::credentials::{ExternalCredentials, ExternalUsers, KeyedUsers};
 
 use super::realms::parts_of;
@@ -160,6 +161,7 @@ impl Blueprint {
         let is_whole = others_differ || ends_allocations;
         let before = std::mem::replace(&mut origins.external, external);
         let next = origins.next(&in_force);
+        let config = Arc::clone(&next.config);
         let prepared = match is_whole.then(|| self.prepare(next, handles.len())).transpose() {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -173,7 +175,7 @@ impl Blueprint {
             let all = origins.own_users.iter().chain(origins.external_users());
             UserPart::new(number, all, &realm, (&self.shared, &decoy_seed))
         });
-        let realms = if realms_differ { &in_force.config.realms[..] } else { &[] };
+        let realms = if realms_differ { &config.realms[..] } else { &[] };
         let parts = parts.chain(origins.parts_of_realms(realms, (&self.shared, &decoy_seed)));
         match prepared {
             Some(prepared) => self.replace(prepared, parts, handles),
@@ -184,6 +186,25 @@ impl Blueprint {
 }
 
 impl Origins {
+    /// Adds the realms that are only outside of the configuration. Those of before keep their number.
+    fn add_realms(&self, config: &mut TurnConfig) {
+        let mut known: HashSet<String> = config.realm_names().into_iter().collect();
+        let mut left = 0;
+        for external in self.external.realms.iter().filter(|external| check_name(&external.name).is_ok()) {
+            if !known.insert(external.name.clone()) {
+                continue;
+            }
+            if config.realms.len() < REALMS_MAX {
+                config.realms.push(Realm { name: external.name.clone(), ..Realm::default() });
+            } else {
+                left += 1;
+            }
+        }
+        if left > 0 {
+            tracing::warn!(realms = left, "realms are not served: there were {REALMS_MAX} since the start");
+        }
+    }
+
     /// Returns what is in force with the secrets and peers of these origins, and the users as before.
     fn next(&self, in_force: &InForce) -> InForce {
         let mut secrets = in_force.secrets.clone();
@@ -192,12 +213,12 @@ impl Origins {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
         let mut config = TurnConfig { quotas: self.own_quotas, ..TurnConfig::clone(&in_force.config) };
+        self.add_realms(&mut config);
         for (index, realm) in config.realms.iter_mut().enumerate() {
-            // One that the configuration has no more has nothing from outside either.
-            let Some(own) = self.own_realms.iter().find(|own| own.name == realm.name) else { continue };
-            realm.origins.clone_from(&own.origins);
-            realm.quotas = own.quotas;
-            secrets.truncate_auth_secrets(RealmId::further(index), own.secrets);
+            let own = self.own_realms.iter().find(|own| own.name == realm.name);
+            realm.origins = own.map_or_else(Vec::new, |own| own.origins.clone());
+            realm.quotas = own.map_or_else(|| RealmQuotas::of_default(&self.own_quotas), |own| own.quotas);
+            secrets.truncate_auth_secrets(RealmId::further(index), own.map_or(0, |own| own.secrets));
             for secret in self.external.realm(&realm.name).into_iter().flat_map(|realm| &realm.auth_secrets) {
                 secrets.add_auth_secret_of(RealmId::further(index), secret.0.as_bytes());
             }

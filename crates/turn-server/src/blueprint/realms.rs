@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use tt_turn::config::{REALMS_MAX, RealmConfig, RealmId};
 use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
-use tt_turn::shared::Shared;
+use tt_turn::shared::{RealmQuotas, Shared};
 
 use crate::config::{Realm, TurnConfig};
 use crate::credentials::Users;
@@ -64,7 +64,8 @@ impl Blueprint {
         let mut named = std::mem::take(&mut config.realms);
         for kept in &self.in_force.load().config.realms {
             let next = named.iter().position(|next| next.name == kept.name).map(|index| named.remove(index));
-            let gone = || Realm { name: kept.name.clone(), quotas: kept.quotas, ..Realm::default() };
+            let quotas = RealmQuotas::of_default(&config.quotas);
+            let gone = || Realm { name: kept.name.clone(), quotas, ..Realm::default() };
             config.realms.push(next.unwrap_or_else(gone));
         }
         config.realms.append(&mut named);

@@ -71,7 +71,7 @@ impl Realm {
 }
 
 /// Checks the name of a realm.
-pub(super) fn check_name(name: &str) -> anyhow::Result<()> {
+pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
     ensure!(
         (1..=REALM_CHARACTERS_MAX).contains(&name.chars().count()),
         "must have from 1 to {REALM_CHARACTERS_MAX} characters"

@@ -32,16 +32,16 @@ pub struct ExternalCredentials {
     pub peers: Arc<ExternalPeers>,
     /// Limits in place of those of the configuration.
     pub limits: ExternalLimits,
-    /// What further realms have.
+    /// What further realms have. One that the configuration does not have has the quotas of the default realm.
     pub realms: Vec<ExternalRealm>,
     /// Peer rules for users of realms that `realms` does not have.
     pub peers_of_others: Arc<ExternalPeers>,
 }
 
-/// Users, secrets and origins of a realm of the configuration after the default one, in addition to its own.
+/// Users, secrets and origins of a realm after the default one, in addition to those of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalRealm {
-    /// The name of the realm. One that the configuration does not have does not count.
+    /// The name of the realm.
     pub name: String,
     /// Users. One whose name the configuration has does not count.
     pub users: KeyedUsers,

@@ -233,3 +233,58 @@ fn peers_follow_realms(server: &Operated, add: &dyn Fn(PeerRow), delete: &dyn Fn
     delete(for_every);
     wait("the rule for every realm is gone", || (ann.permit(at), dave.permit(at)) == (0, 0));
 }
+
+/// Two allocations of each user, in realms that the configuration does not name, too.
+const NO_FURTHER: &str = "quotas = { user_allocations = 2, user_allocations_per_second = 0 }\n";
+
+/// Realms that only origins in the database name: they come, have users and options, and go.
+fn origins_add_realms(server: &Operated, admin: &TurnAdmin) {
+    let other = |name: &str| server.client(name).of_origin(ORIGIN);
+    let challenge = |origin: &str| server.client("ann").of_origin(origin).challenge();
+    assert_eq!(challenge(ORIGIN), REALM, "no origin selects a realm yet");
+    admin.run_in("c.example", &["-a", "-u", "dave", "-p", "dave-secret"]);
+    admin.run_in("c.example", &["-O", "-o", ORIGIN]);
+    wait("the origin selects the realm", || challenge(ORIGIN) == "c.example");
+    wait("dave logs in", || other("dave").log_in().is_ok());
+    assert_eq!(other("ann").log_in(), Err(401), "a user of the default realm");
+    assert_eq!(server.client("dave").log_in(), Err(401), "not in the default realm");
+    assert!(server.client("ann").log_in().is_ok());
+
+    let mut live = [other("dave"), other("dave")];
+    live.iter_mut().for_each(|client| assert!(client.allocate().is_ok()));
+    assert_eq!(other("dave").log_in(), Err(486), "the quota of the configuration");
+    let listed = || {
+        let rows = server.ask("GET", "/api/v1/turn/allocations?realm=c.example", Some(TOKEN)).json();
+        rows["list"].as_array().unwrap().len()
+    };
+    assert_eq!(listed(), 2);
+    admin.run_in("c.example", &["-g", "--user-quota=3"]);
+    wait("the quota of the realm", || other("dave").log_in().is_ok());
+    admin.run_in("c.example", &["-s", "east"]);
+    wait("the secret", || limited(server, "east", "one").of_origin(ORIGIN).log_in().is_ok());
+    assert_eq!(server.ask("POST", "/api/v1/reload", Some(TOKEN)).status, 200);
+    assert!(other("dave").log_in().is_ok() && limited(server, "east", "two").of_origin(ORIGIN).log_in().is_ok());
+    assert_eq!(challenge(ORIGIN), "c.example", "a reload keeps what the database has");
+
+    // Another realm comes, and the first one goes: what lives goes on, and no user logs in.
+    admin.run_in("d.example", &["-a", "-u", "dave", "-p", "dave-secret"]);
+    admin.run_in("d.example", &["-O", "-o", "https://d.example"]);
+    wait("the other realm", || challenge("https://d.example") == "d.example");
+    wait("its user", || server.client("dave").of_origin("https://d.example").log_in().is_ok());
+    admin.run_in("c.example", &["-R", "-o", ORIGIN]);
+    wait("the origin is gone", || challenge(ORIGIN) == REALM);
+    let logs_in = || {
+        let mut client = server.client("dave");
+        client.challenge();
+        client.log_in_as("c.example", "dave", "dave-secret");
+        client.allocate().map(|_| ())
+    };
+    assert_eq!((logs_in(), listed()), (Err(401), 2));
+    admin.run_in("c.example", &["-O", "-o", ORIGIN]);
+    wait("the realm is back", || challenge(ORIGIN) == "c.example" && other("dave").log_in().is_ok());
+    assert_eq!(challenge("https://d.example"), "d.example");
+    for client in &mut live {
+        // Without the secret the nonces of before are stale.
+        assert_eq!((client.challenge().as_str(), client.refresh(600)), ("c.example", 0));
+    }
+}

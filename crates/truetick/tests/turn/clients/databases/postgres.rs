@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use testkit::{Requirement, require};
 
 use super::{
-    FURTHER, ORIGIN, OWN_HOST, PEER_ROWS, PeerRow, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric,
-    peers_follow_realms, wait_failed,
+    FURTHER, NO_FURTHER, ORIGIN, OWN_HOST, PEER_ROWS, PeerRow, TurnAdmin, follows_turnadmin,
+    follows_turnadmin_in_realms, metric, origins_add_realms, peers_follow_realms, wait_failed,
 };
 use crate::operators::operated::{Operated, wait};
 
@@ -147,6 +147,13 @@ fn postgres_realms_have_their_users_and_origins() {
     let Some(admin) = TurnAdmin::require("-e", &postgres.connection()) else { return };
     admin.add("carol");
     follows_turnadmin_in_realms(&server_with(&postgres, FURTHER), &admin);
+}
+
+#[test]
+fn postgres_origins_add_realms() {
+    let Some(postgres) = Postgres::require() else { return };
+    let Some(admin) = TurnAdmin::require("-e", &postgres.connection()) else { return };
+    origins_add_realms(&server_with(&postgres, NO_FURTHER), &admin);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use testkit::{Requirement, find_program, require};
 
 use super::{
-    FURTHER, ORIGIN, OWN_HOST, PEER_ROWS, PeerRow, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric,
-    peers_follow_realms, wait_failed,
+    FURTHER, NO_FURTHER, ORIGIN, OWN_HOST, PEER_ROWS, PeerRow, TurnAdmin, follows_turnadmin,
+    follows_turnadmin_in_realms, metric, origins_add_realms, peers_follow_realms, wait_failed,
 };
 use crate::operators::operated::{Operated, wait};
 
@@ -109,6 +109,13 @@ fn redis_realms_have_their_users_and_origins() {
     let Some(admin) = redis.require_admin() else { return };
     admin.add("carol");
     follows_turnadmin_in_realms(&redis.server_with(FURTHER), &admin);
+}
+
+#[test]
+fn redis_origins_add_realms() {
+    let Some(redis) = Redis::require() else { return };
+    let Some(admin) = redis.require_admin() else { return };
+    origins_add_realms(&redis.server_with(NO_FURTHER), &admin);
 }
 
 #[test]

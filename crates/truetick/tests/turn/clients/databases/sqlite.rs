@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use testkit::{Requirement, find_program, require};
 
 use super::{
-    FURTHER, ORIGIN, PEER_ROWS, PeerRow, REALM, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms, metric,
-    peers_follow_realms, wait_failed,
+    FURTHER, NO_FURTHER, ORIGIN, PEER_ROWS, PeerRow, REALM, TurnAdmin, follows_turnadmin, follows_turnadmin_in_realms,
+    metric, origins_add_realms, peers_follow_realms, wait_failed,
 };
 use crate::operators::operated::{Operated, peer, wait};
 
@@ -52,6 +52,14 @@ fn sqlite_realms_have_their_users_and_origins() {
     admin.add("carol");
     let server = Operated::start_in(folder, &[]);
     follows_turnadmin_in_realms(&server, &admin);
+}
+
+#[test]
+fn sqlite_origins_add_realms() {
+    let (folder, file) = configured(NO_FURTHER);
+    let Some(admin) = require_admin(&file) else { return };
+    admin.add("carol");
+    origins_add_realms(&Operated::start_in(folder, &[]), &admin);
 }
 
 #[test]
@@ -215,4 +223,7 @@ fn sqlite_check_config_reads_the_database() {
     admin.add("carol");
     let (status, text) = check();
     assert!(status == Some(0) && text.contains("database: 1 user, 0 secrets"), "{text}");
+    admin.run_in("c.example", &["-O", "-o", ORIGIN]);
+    admin.run_in("c.example", &["-a", "-u", "dave", "-p", "dave-secret"]);
+    assert!(check().1.contains("database: 2 users, 0 secrets"), "a realm that an origin names");
 }
