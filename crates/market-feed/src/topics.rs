@@ -19,7 +19,7 @@ pub struct Refusal {
 }
 
 /// Topics that can be requested in addition to the usual ones, and their names.
-const NAMES: [(TopicKind, &str); 8] = [
+const NAMES: [(TopicKind, &str); 9] = [
     (TopicKind::BestLevels, "best-levels"),
     (TopicKind::Ticker, "ticker"),
     (TopicKind::Candles, "candles"),
@@ -28,6 +28,7 @@ const NAMES: [(TopicKind, &str); 8] = [
     (TopicKind::Funding, "funding"),
     (TopicKind::OpenInterest, "open-interest"),
     (TopicKind::Liquidations, "liquidations"),
+    (TopicKind::BlockTrades, "block-trades"),
 ];
 
 /// The kind of topic of a name, for the command line and the configuration.
@@ -57,7 +58,8 @@ pub(super) fn topic_name(kind: TopicKind) -> &'static str {
         | TopicKind::IndexPrice
         | TopicKind::Funding
         | TopicKind::OpenInterest
-        | TopicKind::Liquidations => "book",
+        | TopicKind::Liquidations
+        | TopicKind::BlockTrades => "book",
     };
     NAMES.iter().find(|known| known.0 == kind).map_or_else(unnamed, |known| known.1)
 }

@@ -50,6 +50,8 @@ venue_counters! {
     duplicate_trades,
     /// Trades older than one that came before; they are in their candles' quantity and range, and set no last price.
     late_trades,
+    /// Trades outside of the market, such as block trades: they are not in `trades`, and nothing shows them.
+    off_market_trades,
     /// Book deltas applied, those from a backlog included.
     deltas,
     /// Book snapshots applied.

@@ -23,11 +23,13 @@ pub enum InstrumentStatus {
 }
 
 /// The venues' words, without regard to case.
-const STATUSES: [(&str, InstrumentStatus); 31] = [
+const STATUSES: [(&str, InstrumentStatus); 33] = [
     ("trading", InstrumentStatus::Trading),
     ("live", InstrumentStatus::Trading),
     ("online", InstrumentStatus::Trading),
     ("open", InstrumentStatus::Trading),
+    ("limit_only", InstrumentStatus::Trading),
+    ("reduce_only", InstrumentStatus::Trading),
     ("cancel_only", InstrumentStatus::CancelOnly),
     ("post_only", InstrumentStatus::PostOnly),
     ("halt", InstrumentStatus::Halted),

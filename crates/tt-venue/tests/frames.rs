@@ -2,6 +2,7 @@
 
 use tt_model::{Decimal, Nanos};
 use tt_venue::event::{Control, Event, EventBuffer, InstrumentState, Level, Trade};
+use tt_venue::rules::TopicKind;
 use tt_venue::{ParseError, Symbol, Venue};
 
 /// What a frame says, which the general reader reads in the same way.
@@ -61,6 +62,21 @@ fn a_block_trade_of_binance_is_not_of_the_market() {
         let trade = only_trade(Venue::BinanceSpot, &frame);
         assert_eq!((trade.in_market, trade.trade_id, trade.qty), (false, 582, Decimal::new(5838, 0)));
     }
+    let topic = Venue::BinanceSpot.rules().topic(TopicKind::BlockTrades).unwrap();
+    assert_eq!((topic.text, topic.is_default), ("\"{lower}@blockTrade\"", false));
+    assert!(Venue::BinanceUsdm.rules().topic(TopicKind::BlockTrades).is_none(), "futures have none");
+}
+
+/// docs.cdp.coinbase.com/exchange/websocket-feed/channels, "Level3 Channel".
+#[test]
+fn compact_arrays_of_coinbase_are_no_orders_of_the_full_channel() {
+    let schema = r#"{"type":"level3","schema":{"open":["type","product_id","sequence","order_id","side","price","size","time"]}}"#;
+    let open = r#"["open","BTC-USD","50","0b9a4d","buy","9000.1","1.5","2023-01-01T00:00:00.000000Z"]"#;
+    let mut buffer = EventBuffer::new(64, 64);
+    assert_eq!(read(Venue::CoinbaseExchange, schema, &mut buffer), Err(ParseError::UnknownTopic));
+    assert_eq!(read(Venue::CoinbaseExchange, open, &mut buffer), Err(ParseError::UnknownTopic));
+    let half = &open[..open.len() - 3];
+    assert!(read(Venue::CoinbaseExchange, half, &mut buffer).unwrap_err().is_malformed());
 }
 
 /// "RPI Orderbook": levels of price, quantity without RPI orders, quantity of RPI orders.

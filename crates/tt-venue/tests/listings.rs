@@ -244,3 +244,27 @@ fn events_of_okx_are_listed_by_series_and_named_by_their_symbol() {
     let option = Venue::Okx.rules().instruments.family.unwrap();
     assert_eq!(option(name), None);
 }
+
+/// docs.kraken.com, channel `instrument`: every status of a pair; the pair has the members of 2026-04.
+#[test]
+fn every_status_of_kraken_is_known() {
+    for (word, name) in [
+        ("online", "trading"),
+        ("limit_only", "trading"),
+        ("reduce_only", "trading"),
+        ("post_only", "post_only"),
+        ("cancel_only", "cancel_only"),
+        ("maintenance", "halted"),
+        ("work_in_progress", "halted"),
+        ("delisted", "closed"),
+    ] {
+        let pair = format!(
+            r#"{{"symbol":"AAPLx/USD","base":"AAPLx","quote":"USD","status":"{word}","execution_venue":"international","qty_precision":8,"qty_increment":1e-08,"price_precision":2,"price_increment":0.01,"qty_min":0.01}}"#
+        );
+        let listed = only(
+            Venue::Kraken,
+            &format!(r#"{{"channel":"instrument","type":"snapshot","data":{{"assets":[],"pairs":[{pair}]}}}}"#),
+        );
+        assert_eq!((listed.name.as_str(), listed.terms.status.name()), ("AAPLx/USD", name), "{word}");
+    }
+}

@@ -117,6 +117,19 @@ impl Printer<'_> {
         )
     }
 
+    /// `blockTrade`: eight times the quantity of a trade, far from its price; its number is of a series of their own.
+    pub(crate) fn block_trade(&self, trade: Trade) -> String {
+        let (time_ms, symbol, id) = (self.time_ms(), &self.instrument.symbol, trade.trade_id / 8);
+        let (mut px, mut qty) = (String::new(), String::new());
+        self.px(&mut px, trade.px * 2);
+        self.qty(&mut qty, trade.qty * 8);
+        let buyer_is_maker = trade.maker == Side::Bid;
+        format!(
+            "{{\"e\":\"blockTrade\",\"E\":{time_ms},\"s\":\"{symbol}\",\"t\":{id},\"p\":{px},\"q\":{qty},\
+             \"T\":{time_ms},\"m\":{buyer_is_maker}}}"
+        )
+    }
+
     /// `depthUpdate`.
     pub(crate) fn depth_update(&self, step: &Step) -> String {
         let (time_ms, symbol) = (self.time_ms(), &self.instrument.symbol);
@@ -233,6 +246,7 @@ pub(crate) fn stream(venue: Venue, name: &str) -> Option<(String, Topic)> {
         ("bookTicker", _) => Topic::BestQuote,
         ("trade", _) => Topic::Trades,
         ("aggTrade", _) => Topic::Aggregates,
+        ("blockTrade", Venue::BinanceSpot) => Topic::BlockTrades,
         ("depth" | "depth@100ms" | "depth@0ms" | "depth@250ms" | "depth@500ms", _) => Topic::Depth,
         // No orders are RPI orders here: the book is the same.
         ("rpiDepth@500ms", Venue::BinanceUsdm) => Topic::Depth,

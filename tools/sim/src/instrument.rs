@@ -142,6 +142,9 @@ const NAMED: [(&str, i64, [u32; Venue::COUNT]); 8] = [
     ("LINK", 1_042, [2, 3, 5, 3, 3, 3]),
 ];
 
+/// Kraken's symbols of tokenized stocks.
+const STOCKS: [&str; 3] = ["AAPLx", "TSLAx", "SPYx"];
+
 impl Instrument {
     /// The first `count` instruments of `venue`: real names first, then made-up ones.
     #[must_use]
@@ -172,6 +175,23 @@ impl Instrument {
             }
         };
         (0..count).map(option).collect()
+    }
+
+    /// `count` tokenized stocks of Kraken.
+    pub(crate) fn stocks(count: u32) -> Vec<Self> {
+        let stock = |base: &str| Self {
+            symbol: format!("{base}/USD"),
+            base: base.to_owned(),
+            px_decimals: 2,
+            start_px: 23_150,
+            ..Self::nth(Venue::Kraken, 0, "")
+        };
+        STOCKS.into_iter().take(count as usize).map(stock).collect()
+    }
+
+    /// Whether it is a tokenized stock, which Kraken lists only for who asks for those.
+    pub(crate) fn is_stock(&self) -> bool {
+        STOCKS.contains(&self.base.as_str())
     }
 
     /// The strike and the right of an option (`C`, `P`).

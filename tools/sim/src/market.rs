@@ -32,6 +32,8 @@ pub(crate) enum Topic {
     Trades,
     /// Executions of one order at one price as one (`aggTrade`).
     Aggregates,
+    /// Executions that were agreed on outside of the book (`blockTrade`).
+    BlockTrades,
     /// Changed levels of the whole book.
     Depth,
     /// The top N levels and their changes.
@@ -55,6 +57,7 @@ impl Topic {
             Self::BestQuote => "best-levels",
             Self::Trades => "trades",
             Self::Aggregates => "aggregate-trades",
+            Self::BlockTrades => "block-trades",
             Self::Depth | Self::Book(_) | Self::Orders(_) => "book",
             Self::DayTicker => "ticker",
             Self::MarkPrice => "mark-price",

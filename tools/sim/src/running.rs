@@ -36,6 +36,8 @@ pub struct Config {
     pub instruments: u32,
     /// Options of Bybit, after its other instruments.
     pub options: u32,
+    /// Tokenized stocks of Kraken, after its other instruments; at most three.
+    pub stocks: u32,
     /// Book updates per second of each venue, all its instruments together; 0 leaves stepping to [`Running::step`].
     pub rate_hz: f64,
     /// The seed that every book follows from.
@@ -55,6 +57,7 @@ impl Default for Config {
             ports: [0; Venue::COUNT],
             instruments: 8,
             options: 0,
+            stocks: 0,
             rate_hz: 200.0,
             seed: 1,
             ping_every: Duration::from_secs(20),
@@ -87,6 +90,7 @@ pub fn start(config: Config) -> io::Result<Running> {
             Instrument::list_after(venue, config.instruments, config.base_prefix)
                 .into_iter()
                 .chain(Instrument::options(if venue == Venue::Bybit { config.options } else { 0 }, config.base_prefix))
+                .chain(Instrument::stocks(if venue == Venue::Kraken { config.stocks } else { 0 }))
                 .map(|instrument| Instrument { levels: config.levels, ..instrument })
                 .collect(),
             config.seed,

@@ -33,6 +33,13 @@ fn a_region_has_its_own_streams_rest_and_account() {
     assert_eq!(hosts(&feed, "/api"), ["eea.okx.com"]);
     let account = Venue::Okx.rules().account.unwrap();
     assert_eq!(feed.elsewhere(account.streams), "wss://wseea.okx.com:8443/ws/v5/private");
+    let mut feed = FeedConfig::public(Venue::BybitSpot, vec!["BTCUSDT".to_owned()]);
+    feed.use_region("jp").unwrap();
+    assert_eq!(feed.streams, "wss://stream.manepa.jp/v5/public/spot");
+    assert_eq!(hosts(&feed, "/v5"), ["api.manepa.jp"]);
+    let account = Venue::BybitSpot.rules().account.unwrap();
+    assert_eq!(feed.elsewhere(account.streams), "wss://stream.manepa.jp/v5/private");
+    let mut feed = FeedConfig::public(Venue::Okx, vec!["BTC-USDT".to_owned()]);
     let unknown = feed.use_region("moon").unwrap_err().to_string();
     assert_eq!(unknown, "market: okx has no region moon: us, au, eea, demo");
     let none = FeedConfig::public(Venue::Kraken, Vec::new()).use_region("eu").unwrap_err().to_string();

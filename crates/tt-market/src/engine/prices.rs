@@ -153,7 +153,9 @@ impl Engine {
         trades: &[Trade],
         probe: &mut impl Probe,
     ) -> Result<Applied, DropReason> {
+        let mut off_market = 0;
         for trade in trades {
+            off_market += u64::from(!trade.in_market);
             let index = self.find(venue, &trade.symbol)?;
             let instrument = &mut self.instruments[index];
             // Prints outside of the market may have a price of zero, or none of the instrument's steps.
@@ -167,10 +169,7 @@ impl Engine {
         if self.changes.is_on() {
             self.changes.begin_trades();
         }
-        for trade in trades {
-            if !trade.in_market {
-                continue;
-            }
+        for trade in trades.iter().filter(|trade| trade.in_market) {
             let index = self.find(venue, &trade.symbol)?;
             let instrument = &mut self.instruments[index];
             let (px, qty) = (instrument.price(trade.px)?, instrument.quantity(trade.qty)?);
@@ -218,7 +217,8 @@ impl Engine {
             }
         }
         let counters = self.counters.venue_mut(venue);
-        counters.trades += trades.len() as u64 - duplicates - history;
+        counters.trades += trades.len() as u64 - duplicates - history - off_market;
+        counters.off_market_trades += off_market;
         counters.history_trades += history;
         counters.duplicate_trades += duplicates;
         counters.late_trades += late;

@@ -116,6 +116,30 @@ fn case_m40_trades_repeated_after_a_reconnect_count_once_and_late_ones_are_flagg
     assert_eq!(bench.last_px(), 0, "trades are no ticker");
 }
 
+/// Block trades of Binance spot have numbers of their own, and may have a price that is no step of the market.
+#[test]
+fn trades_outside_of_the_market_are_counted_and_not_shown() {
+    let mut bench = Bench::new(Venue::BinanceSpot);
+    let frame = |kind: &str, id: u64, px: &str| {
+        let end = if kind == "trade" { ",\"M\":true" } else { "" };
+        format!(
+            "{{\"e\":\"{kind}\",\"E\":1,\"s\":\"BTCUSDT\",\"t\":{id},\"p\":\"{px}\",\"q\":\"1.000\",\"T\":1772506983321,\"m\":true{end}}}"
+        )
+        .replace("\"E\":1,", "\"E\":1772506983582,")
+    };
+    for (kind, id, px) in
+        [("trade", 7, "10.0"), ("blockTrade", 7, "99.12345"), ("blockTrade", 8, "0"), ("trade", 8, "10.1")]
+    {
+        assert_eq!(bench.frame(&frame(kind, id, px)), Ok(Applied::Trades), "{kind} {id}");
+    }
+    let counters = *bench.engine.counters().venue(Venue::BinanceSpot);
+    assert_eq!((counters.trades, counters.off_market_trades, counters.duplicate_trades), (2, 2, 0));
+    assert!(counters.closes() && counters.applied == 4);
+    let shown: Vec<_> =
+        bench.engine.board().trades(bench.id).iter().map(|trade| (trade.trade_id, trade.px.0)).collect();
+    assert_eq!(shown, [(7, 100), (8, 101)]);
+}
+
 /// Coinbase Advanced repeats the last hundred trades to each subscription, the newest first.
 fn advanced_trades(sequence: u64, kind: &str, ids: impl Iterator<Item = u64>) -> String {
     let trade = |id: u64| {

@@ -142,6 +142,8 @@ pub enum TopicKind {
     Ticker,
     /// Trades.
     Trades,
+    /// Trades that were agreed on outside of the market.
+    BlockTrades,
     /// The venue's own candles.
     Candles,
     /// Mark price, with the funding rate at some venues.

@@ -17,6 +17,8 @@ const STEPS_PER_ORDER_EVENT: u64 = 40;
 
 /// Trades of an instrument of which one is a liquidation.
 const TRADES_PER_LIQUIDATION: u64 = 16;
+/// A block trade of Binance spot accompanies one of so many trades.
+const TRADES_PER_BLOCK: u64 = 8;
 
 /// A book of one depth around a step.
 struct Turn {
@@ -65,6 +67,8 @@ impl Exchange {
         let forced = step.trade.filter(|trade| asked(Topic::Liquidations) && is_forced(trade));
         let aggregate = step.trade.filter(|_| asked(Topic::Aggregates)).map(|trade| printer.aggregate(trade));
         let forced = forced.map(|trade| printer.liquidation(trade));
+        let block = step.trade.filter(|trade| trade.trade_id.is_multiple_of(TRADES_PER_BLOCK));
+        let block = block.filter(|_| asked(Topic::BlockTrades)).map(|trade| printer.block_trade(trade));
         let quote = (step.touch_changed && asked(Topic::BestQuote)).then(|| printer.book_ticker(&market.script));
         let depth = asked(Topic::Depth).then(|| printer.depth_update(step));
         let new_second = unix_us / 1_000_000 != market.statistics_at_s;
@@ -76,6 +80,7 @@ impl Exchange {
         for (topic, frame) in [
             (Topic::Trades, trade),
             (Topic::Aggregates, aggregate),
+            (Topic::BlockTrades, block),
             (Topic::Liquidations, forced),
             (Topic::BestQuote, before),
             (Topic::Depth, depth),

@@ -163,6 +163,7 @@ impl Served {
             Topic::Aggregates | Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
                 matches!(self, Self::All | Self::Market)
             }
+            Topic::BlockTrades => matches!(self, Self::All),
         }
     }
 

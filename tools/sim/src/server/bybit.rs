@@ -189,6 +189,7 @@ fn follow(exchange: &mut Exchange, connection: u64, op: &str, found: Vec<(Topic,
             Topic::BestQuote
             | Topic::Trades
             | Topic::Aggregates
+            | Topic::BlockTrades
             | Topic::Depth
             | Topic::Orders(_)
             | Topic::MarkPrice

@@ -170,6 +170,7 @@ fn change(exchange: &mut Exchange, connection: u64, name: &str, subscribes: bool
         Topic::DayTicker => printer.ticker(&market.script, &market.day),
         Topic::Trades
         | Topic::Aggregates
+        | Topic::BlockTrades
         | Topic::Depth
         | Topic::Orders(_)
         | Topic::MarkPrice

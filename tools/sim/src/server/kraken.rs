@@ -86,6 +86,8 @@ struct Params {
     depth: Option<Value>,
     snapshot: Option<bool>,
     #[serde(default)]
+    include_tokenized_assets: bool,
+    #[serde(default)]
     token: String,
 }
 
@@ -105,7 +107,7 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
         "subscribe" | "unsubscribe" if request.params.channel == "instrument" => {
             let result = r#"{"channel":"instrument","snapshot":true}"#;
             exchange.send(connection, answer(method, &req_id, Ok(result), exchange.now_us()));
-            instruments(exchange, connection);
+            instruments(exchange, connection, request.params.include_tokenized_assets);
         }
         "subscribe" if request.params.channel == "executions" => {
             executions(exchange, connection, &req_id, &request.params);
@@ -165,6 +167,7 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
         Topic::BestQuote => printer.ticker("snapshot", &market.script, &market.day),
         Topic::Trades
         | Topic::Aggregates
+        | Topic::BlockTrades
         | Topic::Depth
         | Topic::DayTicker
         | Topic::MarkPrice
@@ -178,10 +181,11 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
     }
 }
 
-/// The whole list of instruments, as the venue's snapshot.
-fn instruments(exchange: &mut Exchange, connection: u64) {
+/// The list of instruments, as the venue's snapshot; tokenized stocks are in it only on request.
+fn instruments(exchange: &mut Exchange, connection: u64, with_stocks: bool) {
+    let listed = exchange.listed().filter(|market| with_stocks || !market.instrument.is_stock());
     let pairs: Vec<String> =
-        exchange.listed().map(|market| Printer { instrument: &market.instrument, unix_us: 0 }.pair()).collect();
+        listed.map(|market| Printer { instrument: &market.instrument, unix_us: 0 }.pair()).collect();
     let frame = format!(
         "{{\"channel\":\"instrument\",\"type\":\"snapshot\",\"data\":{{\"assets\":[],\"pairs\":[{}]}}}}",
         pairs.join(",")

@@ -172,6 +172,7 @@ fn take_of(exchange: &mut Exchange, connection: u64, text: &str, is_business: bo
             Topic::BestQuote
             | Topic::Trades
             | Topic::Aggregates
+            | Topic::BlockTrades
             | Topic::Depth
             | Topic::Orders(_)
             | Topic::Liquidations

@@ -34,6 +34,30 @@ fn trades_that_are_accepted_and_never_sent_are_followed_as_aggregates() {
     sim.stop();
 }
 
+/// Each eighth trade comes with a block trade at twice the price, which is of no candle and no last price.
+#[test]
+fn block_trades_of_spot_are_counted_apart_from_the_market() {
+    let sim = simulator(1, 0.0);
+    let mut config = feed(&sim, Venue::BinanceSpot);
+    config.also = vec![tt_venue::rules::TopicKind::BlockTrades];
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    let off_market = || {
+        sim.step(SimVenue::BinanceSpot, 0, 50);
+        reader.counters(0).off_market_trades >= 5
+    };
+    assert!(reader.wait(SOON, off_market), "{:?}", reader.counters(0));
+    let trades = reader.trades(reader.instruments()[0].id);
+    let (lowest, highest) =
+        trades.iter().fold((i64::MAX, 0), |(low, high), trade| (low.min(trade.px.0), high.max(trade.px.0)));
+    assert!(highest < lowest * 3 / 2, "a block trade is shown: {trades:?}");
+    running.stop();
+    let counters = reader.counters(0);
+    assert!(counters.closes() && counters.trades > counters.off_market_trades, "{counters:?}");
+    assert_eq!((counters.drops_total(), reader.status(0).silent_topics.len()), (0, 0), "{counters:?}");
+    sim.stop();
+}
+
 #[test]
 fn spot_is_asked_for_microseconds() {
     let address = Venue::BinanceSpot.rules().streams;

@@ -1,4 +1,4 @@
-//! Bybit's options: listed by base asset, each with a book and a ticker, all with one topic of trades.
+//! Instruments that a venue lists on request only: Bybit's options, by base asset, and Kraken's tokenized stocks.
 
 use market_feed::FeedConfig;
 use sim::Venue as SimVenue;
@@ -49,5 +49,27 @@ fn options_are_listed_and_followed_with_their_trades() {
     }
     assert_eq!((reader.counters(0).gaps, reader.status(0).connections), (0, 1), "{:?}", reader.counters(0));
     running.stop();
+    sim.stop();
+}
+
+#[test]
+fn tokenized_stocks_are_requested_and_followed_with_their_checksums() {
+    let config = sim::Config { instruments: 1, stocks: 2, rate_hz: 0.0, seed: 7, ..sim::Config::default() };
+    let sim = sim::start(config).unwrap();
+    let url = format!("ws://{}/v2", sim.address(SimVenue::Kraken));
+    let symbols = ["BTC/USD", "TSLAx/USD"].map(str::to_owned).to_vec();
+    let running = follow(vec![FeedConfig::at(Venue::Kraken, url.parse().unwrap(), symbols)]);
+    let reader = running.reader();
+    assert!(reader.status(0).refusals.is_empty(), "{:?}", reader.status(0).refusals);
+    let stock = reader.instruments()[1].clone();
+    assert_eq!((stock.symbol.as_str(), stock.name.as_str()), ("TSLAx/USD", "TSLAx/USD"));
+    let traded = reader.wait(SOON, || {
+        sim.step(SimVenue::Kraken, 2, 20);
+        reader.trades(stock.id).len() > 2 && reader.all_verified()
+    });
+    assert!(traded, "{:?}", reader.counters(0));
+    running.stop();
+    let counters = reader.counters(0);
+    assert!(counters.closes() && counters.crc_matches > 0 && counters.drops_total() == 0, "{counters:?}");
     sim.stop();
 }

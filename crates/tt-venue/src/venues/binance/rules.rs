@@ -88,6 +88,9 @@ pub(crate) static SPOT: Rules = Rules {
         Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\"").comes(BOOK, FirstFrame::ACTIVE),
         Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\"").comes(BEST_LEVELS, FirstFrame::ACTIVE),
         Topic::standard(TopicKind::Trades, "\"{lower}@trade\"").comes(TRADES, FirstFrame::AnyTime),
+        Topic::optional(TopicKind::BlockTrades, "\"{lower}@blockTrade\"")
+            .comes(&["{lower}@blockTrade", "blockTrade"], FirstFrame::AnyTime)
+            .checked("2026-11", "developers.binance.com/docs/binance-spot-api-docs, changelog of 2026-05-12"),
         Topic::optional(TopicKind::Ticker, "\"{lower}@ticker\"")
             .comes(&["{lower}@ticker", "24hrTicker"], FirstFrame::TRADED),
         Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\"").comes(CANDLES, FirstFrame::TRADED),

@@ -1,34 +1,36 @@
-//! Bybit's regional addresses (bybit-exchange.github.io/docs/v5/guide, "Integration Guidance").
+//! Bybit's regional addresses (bybit-exchange.github.io/docs, "Integration Guidance" and "Connect"; checked 2026-11).
 
 use crate::rules::Region;
 
-/// The venue's sites with hosts of their own; all but the one of the EEA share the streams.
+/// The venue's sites with hosts of their own. Those of the Netherlands, the Emirates and Argentina share the streams; an
+/// account of an Argentine site adds the header `x-site-id` to signed requests, of which there is none here.
 macro_rules! regions {
     ($category:literal) => {
         &[
-            Region {
-                name: "eu",
-                streams: concat!("wss://stream.bybit.eu/v5/public/", $category),
-                rest: "https://api.bybit.eu",
-            },
-            at!("nl", "https://api.bybit.nl", $category),
-            at!("tr", "https://api.bybit-tr.com", $category),
-            at!("kz", "https://api.bybit.kz", $category),
-            at!("ge", "https://api.bybitgeorgia.ge", $category),
-            at!("ae", "https://api.bybit.ae", $category),
-            at!("id", "https://api.bybit.id", $category),
-            Region {
-                name: "testnet",
-                streams: concat!("wss://stream-testnet.bybit.com/v5/public/", $category),
-                rest: "https://api-testnet.bybit.com",
-            },
+            region!("eu", "stream.bybit.eu", "api.bybit.eu", $category),
+            region!("nl", "stream.bybit.com", "api.bybit.nl", $category),
+            region!("tr", "stream.bybit.tr", "api.bybit.tr", $category),
+            region!("kz", "stream.bybit.kz", "api.bybit.kz", $category),
+            region!("ge", "stream.bybitgeorgia.ge", "api.bybitgeorgia.ge", $category),
+            region!("ae", "stream.bybit.com", "api.bybit.ae", $category),
+            region!("id", "stream.bybit.id", "api.bybit.id", $category),
+            // The stream's host by client libraries, not by the documentation.
+            region!("jp", "stream.manepa.jp", "api.manepa.jp", $category),
+            // By sieblyio/bybit-api #570 (2026-09-04), after bybit-exchange/docs #861.
+            region!("hk", "stream.spark-fintech.com", "api.spark-fintech.com", $category),
+            region!("ar", "stream.bybit.com", "api.bybit.com", $category),
+            region!("testnet", "stream-testnet.bybit.com", "api-testnet.bybit.com", $category),
         ]
     };
 }
 
-macro_rules! at {
-    ($name:literal, $rest:literal, $category:literal) => {
-        Region { name: $name, streams: concat!("wss://stream.bybit.com/v5/public/", $category), rest: $rest }
+macro_rules! region {
+    ($name:literal, $streams:literal, $rest:literal, $category:literal) => {
+        Region {
+            name: $name,
+            streams: concat!("wss://", $streams, "/v5/public/", $category),
+            rest: concat!("https://", $rest),
+        }
     };
 }
 

@@ -20,6 +20,9 @@ const SIDES: [&[u8]; 2] = [b"buy", b"sell"];
 pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, ParseError> {
     buffer.begin_general();
     json::check_utf8(frame)?;
+    if frame.starts_with(b"[") {
+        return compact(frame);
+    }
     let object = Object::parse(frame)?;
     match json::text(object.need(b"type")?)? {
         b"l2update" => book_delta(&object, buffer).map(Event::BookDelta),
@@ -51,6 +54,17 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
         b"error" => Err(ParseError::Rejected),
         _ => Err(ParseError::UnknownTopic),
     }
+}
+
+/// A message of the channel `level3`, which no rules ask for: an array of texts. It names neither the number nor the
+/// side of a trade, so that `full` is followed instead.
+fn compact(frame: &[u8]) -> Result<Event, ParseError> {
+    let mut members = Elements::parse(frame)?;
+    json::text(members.need()?)?;
+    while let Some(member) = members.next()? {
+        json::text(member)?;
+    }
+    Err(ParseError::UnknownTopic)
 }
 
 fn book_delta(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<BookDelta, ParseError> {
