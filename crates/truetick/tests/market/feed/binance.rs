@@ -39,7 +39,7 @@ fn trades_that_are_accepted_and_never_sent_are_followed_as_aggregates() {
 fn block_trades_of_spot_are_counted_apart_from_the_market() {
     let sim = simulator(1, 0.0);
     let mut config = feed(&sim, Venue::BinanceSpot);
-    config.also = vec![tt_venue::rules::TopicKind::BlockTrades];
+    config.also = vec![TopicKind::BlockTrades];
     let running = follow(vec![config]);
     let reader = running.reader();
     let off_market = || {
