@@ -101,7 +101,7 @@ fn ask_with(
         .integrity(key)
         .0;
     let reply = world.client(addr(from), &request).reply();
-    (reply.code(), reply.get(wire::REALM).map(|realm| String::from_utf8(realm.to_vec()).unwrap()))
+    (reply.code(), reply.get(wire::REALM).map(|realm| String::from_utf8(realm.to_vec()).expect("UTF-8")))
 }
 
 /// A client may take a 401 for the end of its call (libwebrtc does), so a live allocation goes on with the old name.
