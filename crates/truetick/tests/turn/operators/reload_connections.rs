@@ -24,7 +24,8 @@ fn behind(server: &Operated, client: &str) -> TcpStream {
     let mut stream = connect_from(BALANCER, server.tcp.unwrap());
     let family = if client.contains(':') { "TCP6" } else { "TCP4" };
     let own = if client.contains(':') { "2001:db8::2" } else { "198.51.100.2" };
-    write!(stream, "PROXY {family} {client} {own} 5000 3478\r\n").unwrap();
+    // At once: after a part of it, a server that expects none closes the connection already.
+    stream.write_all(format!("PROXY {family} {client} {own} 5000 3478\r\n").as_bytes()).unwrap();
     stream
 }
 
