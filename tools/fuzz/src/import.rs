@@ -2,10 +2,12 @@
 //! reads what the import prints.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::path::Path;
 
 use control::HttpSection;
 use serde::Deserialize;
+use turn_import::coturn::PeerRules;
 use turn_import::{CredentialFiles, Host, Import, Outcome, Row, coturn, eturnal};
 use turn_server::{TurnConfig, TurnSection};
 
@@ -114,6 +116,7 @@ pub fn run(data: &[u8]) {
 /// Every line that is neither empty nor a comment has one row.
 fn coturn_file(text: &str, host: &Host<'_>) {
     let import = coturn::import(coturn::lines(text), host);
+    lists(text);
     let mut expected = Vec::new();
     for (index, line) in text.split('\n').enumerate() {
         let line = line.trim();
@@ -123,6 +126,26 @@ fn coturn_file(text: &str, host: &Host<'_>) {
     }
     assert_eq!(places(&import), expected, "{text}");
     check(&import);
+}
+
+/// In a database, a realm's lists and those of every realm count together, whichever has a range; of the ranges that
+/// cannot be read, those of the realm are counted.
+fn lists(text: &str) {
+    let of = |option: &str| -> Vec<String> {
+        text.lines().filter_map(|line| line.strip_prefix(option)).map(str::to_owned).collect()
+    };
+    let (allowed, denied) = (&of("allowed-peer-ip=")[..], &of("denied-peer-ip=")[..]);
+    let whole = coturn::peer_rules([&[], &[]], [allowed, denied]);
+    let is_address = |text: &&String| text.trim().parse::<IpAddr>().is_ok();
+    let others = allowed.iter().chain(denied).filter(|text| !is_address(text)).count();
+    assert!(whole.invalid <= others, "an address is a range: {text}");
+    let mut invalid = 0;
+    for (every, own) in [([allowed, &[]], [&[][..], denied]), ([&[], denied], [allowed, &[]])] {
+        let parts = coturn::peer_rules(every, own);
+        invalid += parts.invalid;
+        assert_eq!(PeerRules { invalid: whole.invalid, ..parts }, whole, "{text}");
+    }
+    assert_eq!(invalid, whole.invalid, "{text}");
 }
 
 /// Arguments are separated by line feeds. Each that is an option has one row.
@@ -158,6 +181,7 @@ fn chosen_coturn(choices: &mut Choices, host: &Host<'_>) {
         expected.push((format!("line {}", expected.len() + 1), name.to_owned()));
     }
     let import = coturn::import(coturn::lines(&text), host);
+    lists(&text);
     let found = import.rows.iter().filter(|row| row.place != "default");
     let found: Vec<_> = found.map(|row| (row.place.clone(), row.option.clone())).collect();
     assert_eq!(found, expected, "{text}");
