@@ -23,6 +23,7 @@ const SECRETS_MAX: usize = 64;
 const ORIGINS_MAX: usize = 1_024;
 /// Most rows of each list of peers.
 const PEERS_MAX: usize = 4_096;
+
 /// A user with the key of long-term credentials. `Debug` does not show the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyedUser {

@@ -86,8 +86,8 @@ impl TurnConfig {
         (with(&self.external_peers), Arc::new(further))
     }
 
-    /// Returns the peer policy without rules from outside. It denies the server's own `listeners`, loopback and the ranges `host` of this host's
-    /// addresses, except what `allow_own_hosts` names of this host.
+    /// Returns the peer policy without rules from outside. It denies the server's own `listeners`, loopback and the ranges
+    /// `host` of this host's addresses, except what `allow_own_hosts` names of this host.
     ///
     /// # Panics
     /// If an [`IpNet`] has a prefix longer than its address, which that type rules out.
