@@ -269,6 +269,7 @@ impl Blueprint {
 
     /// Replaces quotas, realms and the addresses of relays: users of a new realm have somewhere to be then.
     fn replace_surroundings(&self, next: &TurnConfig, before: &Listening, handles: &[WorkerHandle]) {
+        self.realm_names.replace(next);
         let InForce { config, secrets } = InForce::clone(&self.in_force.load());
         let quotas_differ = config.quotas != next.quotas || config.realm_quotas() != next.realm_quotas();
         let relays_differ = (&config.relay_ips, config.relay_ports) != (&next.relay_ips, next.relay_ports);
@@ -283,7 +284,6 @@ impl Blueprint {
         let limits = self.limits.load().succeeded_by(next.quotas, &next.realm_quotas(), pools);
         // A worker that restarts from here on uses the new ones.
         self.limits.store(Arc::clone(&limits));
-        self.realm_names.replace(next);
         // Without users, as it was, until their parts come.
         let mut config = TurnConfig { quotas: next.quotas, ..TurnConfig::clone(&config) };
         config.realms.clone_from(&next.realms);

@@ -257,7 +257,7 @@ fn how_requests_are_answered_changes_with_a_reload_and_changes_back() {
 
 #[test]
 fn the_default_realm_gets_another_name_while_calls_go_on() {
-    let server = Operated::start(&format!("{KEYS}\nkick_removed_users = true"), &[]);
+    let server = Operated::start(&format!("{KEYS}\nkick_removed_users = true\ncdr = \"{{folder}}/records\""), &[]);
     let (mut live, peer) = (server.client("ann"), peer());
     assert_eq!(live.challenge(), "truetick");
     live.allocate().unwrap();
@@ -269,6 +269,11 @@ fn the_default_realm_gets_another_name_while_calls_go_on() {
     assert_eq!(server.ask("GET", "/api/v1/turn/allocations", None).json()["realm"], "calls.example");
     relays(&mut live, 0x4000, &peer, b"on the call goes");
     assert_eq!(live.refresh(600), 0);
+    let records = || std::fs::read_to_string(server.folder().join("records")).unwrap();
+    server.client("bob").allocate().unwrap();
+    wait("the record of a new allocation", || {
+        records().lines().any(|line| line.contains("\"bob\"") && line.contains("\"calls.example\""))
+    });
     // A client that starts again goes on, too.
     assert_eq!(live.challenge(), "calls.example");
     assert_eq!(live.refresh(600), 0);
