@@ -8,10 +8,12 @@
 use std::fs;
 use std::path::Path;
 
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::LinkFlags;
 
-use crate::hops::{Failure, Questions};
+use crate::hops::{
+    Failure, IFLA_LINKINFO, IFLA_MTU, IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME, LinkMessage, LinkQuestion,
+    Message, Questions, attribute, text,
+};
 use crate::{Interface, PathError};
 
 /// When the program is attached to interfaces of a driver in native mode.
@@ -116,27 +118,13 @@ impl Device {
     /// Reads a message, and the driver of the device below `buses`: unlike `/sys/class/net`, it does not depend on the
     /// network namespace.
     fn of(message: &LinkMessage, buses: &Path) -> Self {
-        let interface = Interface { name: String::new(), index: message.header.index, mac: [0; 6], redirects: false };
-        let mut device = Self { interface, driver: None, mtu: 0 };
-        let (mut bus, mut parent) = (None, None);
-        for attribute in &message.attributes {
-            if let LinkAttribute::IfName(name) = attribute {
-                device.interface.name.clone_from(name);
-            } else if let LinkAttribute::Address(mac) = attribute {
-                device.interface.mac = mac.as_slice().try_into().unwrap_or_default();
-            } else if let LinkAttribute::Mtu(mtu) = attribute {
-                device.mtu = *mtu;
-            } else if let LinkAttribute::LinkInfo(parts) = attribute {
-                let kind =
-                    |part: &LinkInfo| if let LinkInfo::Kind(kind) = part { Some(kind.to_string()) } else { None };
-                device.driver = parts.iter().find_map(kind);
-            } else if let LinkAttribute::ParentDevBusName(name) = attribute {
-                bus = Some(name);
-            } else if let LinkAttribute::ParentDevName(name) = attribute {
-                parent = Some(name);
-            }
-        }
-        if message.header.flags.contains(LinkFlags::Loopback) {
+        let (name, mac) = (message.name().unwrap_or_default().to_owned(), message.mac().unwrap_or_default());
+        let interface = Interface { name, index: message.index, mac, redirects: false };
+        let kind = message.attribute(IFLA_LINKINFO).and_then(|parts| attribute(parts, IFLA_INFO_KIND)).and_then(text);
+        let mtu = message.number(IFLA_MTU).unwrap_or_default();
+        let mut device = Self { interface, driver: kind.map(str::to_owned), mtu };
+        let (bus, parent) = (message.text(IFLA_PARENT_DEV_BUS_NAME), message.text(IFLA_PARENT_DEV_NAME));
+        if message.flags.contains(LinkFlags::Loopback) {
             device.driver = Some("loopback".to_owned());
         } else if device.driver.is_none()
             && let (Some(bus), Some(parent)) = (bus, parent)
@@ -149,16 +137,15 @@ impl Device {
 }
 
 const ENODEV: i32 = 19;
+/// Part of `IFLA_LINKINFO`.
+const IFLA_INFO_KIND: u16 = 1;
 
 /// Asks the kernel about an interface.
 pub(crate) fn link_message(name: &str) -> Result<LinkMessage, PathError> {
     let netlink = |os| PathError::Netlink { step: "interface", os };
     let mut questions = Questions::open().map_err(|error| netlink(error.raw_os_error()))?;
-    let mut question = LinkMessage::default();
-    question.attributes.push(LinkAttribute::IfName(name.to_owned()));
-    question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
-    match questions.get(RouteNetlinkMessage::GetLink(question)) {
-        Ok(RouteNetlinkMessage::NewLink(message)) => Ok(message),
+    match questions.get(Message::GetLink(LinkQuestion::Name(name.to_owned()))) {
+        Ok(Message::NewLink(message)) => Ok(message),
         Ok(_) | Err(Failure::Malformed) => Err(netlink(None)),
         Err(Failure::Os(os @ ENODEV)) => Err(PathError::Attach { interface: name.to_owned(), os: Some(os) }),
         Err(Failure::Os(os)) => Err(netlink(Some(os))),
@@ -179,8 +166,6 @@ fn driver_of(buses: &Path, bus: &str, parent: &str) -> Option<String> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use netlink_packet_core::Parseable as _;
-
     use super::*;
 
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
@@ -194,7 +179,7 @@ mod tests {
     fn device(flags: u32, attributes: &[Vec<u8>], buses: &Path) -> Device {
         let header = [&[0, 0, 1, 0][..], &17_u32.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 4]].concat();
         let bytes = [header, attributes.concat()].concat();
-        Device::of(&LinkMessage::parse(&bytes[..]).unwrap(), buses)
+        Device::of(&LinkMessage::parse(&bytes).unwrap(), buses)
     }
 
     #[test]

@@ -31,6 +31,7 @@
 mod facts;
 mod judge;
 mod kernel;
+mod message;
 mod pairs;
 mod refusal;
 mod slots;
@@ -40,8 +41,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkFlags, LinkMessage};
+use netlink_packet_route::link::LinkFlags;
 use netlink_packet_route::neighbour::NeighbourMessage;
 use netlink_packet_route::route::RouteMessage;
 use tt_model::{IpFamily, Nanos};
@@ -51,6 +51,10 @@ use crate::writer::{NextHop, Writer};
 use facts::{Confirmation, Neighbour, Route, family_of};
 use judge::Target;
 use kernel::Kernel;
+pub(crate) use message::{
+    IFLA_LINK, IFLA_LINK_NETNSID, IFLA_LINKINFO, IFLA_MTU, IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME, IFLA_XDP,
+    LinkMessage, LinkQuestion, Message, attribute, text, word,
+};
 pub use pairs::AddressPair;
 use pairs::{Certainty, Change, Pairs};
 pub use refusal::Refusal;
@@ -400,29 +404,29 @@ fn state(kernel: &mut Kernel, target: Target, confirmation: Confirmation) -> Res
 
 /// Marks the slots that a notification concerns, and returns the pairs that it concerns.
 fn concerned(
-    message: &RouteNetlinkMessage,
+    message: &Message,
     kernel: &mut Kernel,
     slots: &mut Slots,
     link_flags: &mut HashMap<u32, LinkFlags>,
 ) -> Option<Change> {
-    if let RouteNetlinkMessage::NewRoute(route) | RouteNetlinkMessage::DelRoute(route) = message {
+    if let Message::NewRoute(route) | Message::DelRoute(route) = message {
         changed_route(route, kernel)
-    } else if let RouteNetlinkMessage::NewRule(rule) | RouteNetlinkMessage::DelRule(rule) = message {
+    } else if let Message::NewRule(rule) | Message::DelRule(rule) = message {
         let family = family_of(rule.header.family)?;
         kernel.forget_rules(family);
         Some(Change::Family(family))
-    } else if let RouteNetlinkMessage::NewAddress(_) = message {
+    } else if let Message::NewAddress = message {
         // Its routes have notifications.
         None
-    } else if let RouteNetlinkMessage::DelAddress(address) = message {
+    } else if let Message::DelAddress(family) = message {
         // Routes that prefer the address go with it; older kernels do not notify that.
-        let family = family_of(address.header.family)?;
+        let family = family_of(*family)?;
         kernel.forget_routes(family);
         Some(Change::Family(family))
-    } else if let RouteNetlinkMessage::NewNeighbour(entry) | RouteNetlinkMessage::DelNeighbour(entry) = message {
+    } else if let Message::NewNeighbour(entry) | Message::DelNeighbour(entry) = message {
         changed_neighbour(entry, slots)
-    } else if let RouteNetlinkMessage::NewLink(link) | RouteNetlinkMessage::DelLink(link) = message {
-        let is_gone = matches!(message, RouteNetlinkMessage::DelLink(_));
+    } else if let Message::NewLink(link) | Message::DelLink(link) = message {
+        let is_gone = matches!(message, Message::DelLink(_));
         changed_link(link, is_gone, slots, link_flags)
     } else {
         Some(Change::All)
@@ -449,7 +453,7 @@ fn changed_link(
     slots: &mut Slots,
     link_flags: &mut HashMap<u32, LinkFlags>,
 ) -> Option<Change> {
-    let (index, flags) = (message.header.index, message.header.flags & (LinkFlags::Up | LinkFlags::LowerUp));
+    let (index, flags) = (message.index, message.flags & (LinkFlags::Up | LinkFlags::LowerUp));
     slots.mark(|target| target.ifindex == index);
     if link_flags.len() >= LINKS_MAX {
         link_flags.clear();

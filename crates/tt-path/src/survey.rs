@@ -4,11 +4,12 @@ use std::fs;
 use std::net::IpAddr;
 
 use aya::programs::loaded_programs;
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkFlags, LinkMessage, LinkXdp, XdpAttached};
+use netlink_packet_route::link::LinkFlags;
 
 use crate::drivers::{Device, link_message};
-use crate::hops::{Failure, Questions};
+use crate::hops::{
+    Failure, IFLA_LINK, IFLA_LINK_NETNSID, IFLA_XDP, LinkMessage, LinkQuestion, Message, Questions, attribute, word,
+};
 use crate::sys::ethtool::{Ethtool, Question};
 use crate::{AddressPair, NextHop, PathError, Refusal, hops};
 
@@ -71,7 +72,7 @@ pub struct Survey {
 /// `Netlink` if the kernel does not answer.
 pub fn interfaces() -> Result<Vec<String>, PathError> {
     let links = all_links()?;
-    let is_loopback = |link: &&LinkMessage| link.header.flags.contains(LinkFlags::Loopback);
+    let is_loopback = |link: &&LinkMessage| link.flags.contains(LinkFlags::Loopback);
     Ok(links.iter().filter(|link| !is_loopback(link)).filter_map(name_of).collect())
 }
 
@@ -87,12 +88,12 @@ pub fn survey(name: &str) -> Result<Survey, PathError> {
     let above = |link: &&LinkMessage| lower_of(link) == Some(device.interface.index);
     let is_vlan = |link: &&LinkMessage| Device::of_message(link).driver.as_deref() == Some("vlan");
     let other_end = lower_of(&message).filter(|_| device.driver.as_deref() == Some("veth")).map(|index| {
-        let is_here = !message.attributes.iter().any(|of| matches!(of, LinkAttribute::LinkNetNsId(_)));
-        let name = links.iter().find(|link| is_here && link.header.index == index).and_then(name_of);
+        let is_here = message.attribute(IFLA_LINK_NETNSID).is_none();
+        let name = links.iter().find(|link| is_here && link.index == index).and_then(name_of);
         OtherEnd { index, here: name.map(|name| (name.clone(), offloads(&name))) }
     });
     Ok(Survey {
-        is_up: message.header.flags.contains(up),
+        is_up: message.flags.contains(up),
         offloads: offloads(name),
         program: attached(&message),
         vlans: links.iter().filter(above).filter(is_vlan).filter_map(name_of).collect(),
@@ -123,10 +124,8 @@ pub fn sources(addresses: &[IpAddr]) -> Vec<IpAddr> {
 fn all_links() -> Result<Vec<LinkMessage>, PathError> {
     let failed = |os| PathError::Netlink { step: "interfaces", os };
     let mut questions = Questions::open().map_err(|error| failed(error.raw_os_error()))?;
-    let mut question = LinkMessage::default();
-    question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
-    let links = questions.dump(&RouteNetlinkMessage::GetLink(question), Vec::new, |links, message| {
-        if let RouteNetlinkMessage::NewLink(link) = message {
+    let links = questions.dump(&Message::GetLink(LinkQuestion::All), Vec::new, |links, message| {
+        if let Message::NewLink(link) = message {
             links.push(link);
         }
     });
@@ -137,12 +136,12 @@ fn all_links() -> Result<Vec<LinkMessage>, PathError> {
 }
 
 fn name_of(link: &LinkMessage) -> Option<String> {
-    link.attributes.iter().find_map(|of| if let LinkAttribute::IfName(name) = of { Some(name.clone()) } else { None })
+    link.name().map(str::to_owned)
 }
 
 /// Index of the interface below it, or of the other end of a veth device.
 fn lower_of(link: &LinkMessage) -> Option<u32> {
-    link.attributes.iter().find_map(|of| if let LinkAttribute::Link(index) = of { Some(*index) } else { None })
+    link.number(IFLA_LINK)
 }
 
 fn offloads(name: &str) -> Offloads {
@@ -156,27 +155,24 @@ fn offloads(name: &str) -> Offloads {
 }
 
 fn attached(link: &LinkMessage) -> Option<AttachedProgram> {
-    let facts =
-        link.attributes.iter().find_map(|of| if let LinkAttribute::Xdp(facts) = of { Some(facts) } else { None })?;
-    let modes = [
-        (XdpAttached::Driver, "native"),
-        (XdpAttached::SocketBuffer, "generic"),
-        (XdpAttached::Hardware, "offloaded"),
-        (XdpAttached::Multiple, "several"),
-    ];
-    let (_, mode) = modes.into_iter().find(|(of, _)| facts.contains(&LinkXdp::Attached(*of)))?;
-    let number = |fact: &LinkXdp| {
-        if let LinkXdp::ProgId(id) | LinkXdp::DrvProgId(id) | LinkXdp::SkbProgId(id) | LinkXdp::HwProgId(id) = fact {
-            Some(*id)
-        } else {
-            None
-        }
+    let facts = link.attribute(IFLA_XDP)?;
+    // `XDP_ATTACHED_..` of `linux/if_link.h`; 0 is none.
+    let mode = match attribute(facts, IFLA_XDP_ATTACHED)?.first()? {
+        1 => "native",
+        2 => "generic",
+        3 => "offloaded",
+        4 => "several",
+        _ => return None,
     };
-    let id = facts.iter().find_map(number)?;
+    let id = IFLA_XDP_PROG_IDS.into_iter().find_map(|kind| attribute(facts, kind).and_then(word))?;
     let found = loaded_programs().map_while(Result::ok).find(|program| program.id() == id);
     let name = found.and_then(|program| program.name_as_str().map(str::to_owned));
     Some(AttachedProgram { id, name, mode, holders: holders(id) })
 }
+
+/// Parts of `IFLA_XDP`: how a program is attached, and its number in each mode.
+const IFLA_XDP_ATTACHED: u16 = 2;
+const IFLA_XDP_PROG_IDS: [u16; 4] = [4, 5, 6, 7];
 
 /// Finds the processes that have a descriptor of a program or of its link.
 fn holders(id: u32) -> Vec<(String, u32)> {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::LinkFlags;
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourExtFlags, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
@@ -12,7 +12,15 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessa
 
 use tt_model::IpFamily;
 
+use super::message::{IFLA_AF_SPEC, IFLA_MTU, LinkMessage, attribute, word};
 use super::refusal::Refusal;
+
+/// `linux/if_arp.h`.
+const ARPHRD_ETHER: u16 = 1;
+const AF_INET6: u16 = 10;
+/// An array of numbers, of `linux/if_link.h`, and one of its places, of `linux/ipv6.h`.
+const IFLA_INET6_CONF: u16 = 2;
+const DEVCONF_MTU6: usize = 2;
 
 const TABLE_DEFAULT: u32 = 253;
 const TABLE_MAIN: u32 = 254;
@@ -167,23 +175,13 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn read(message: &LinkMessage) -> Self {
-        let mut link = Self {
-            mac: None,
-            mtu: 0,
-            mtu6: None,
-            flags: message.header.flags,
-            is_ethernet: message.header.link_layer_type == LinkLayerType::Ether,
-        };
-        for attribute in &message.attributes {
-            if let LinkAttribute::Address(address) = attribute {
-                link.mac = address.as_slice().try_into().ok();
-            } else if let LinkAttribute::Mtu(mtu) = attribute {
-                link.mtu = *mtu;
-            } else if let LinkAttribute::AfSpecUnspec(families) = attribute {
-                link.mtu6 = families.iter().find_map(mtu6);
-            }
+        Self {
+            mac: message.mac(),
+            mtu: message.number(IFLA_MTU).unwrap_or_default(),
+            mtu6: message.attribute(IFLA_AF_SPEC).and_then(mtu6),
+            flags: message.flags,
+            is_ethernet: message.hardware == ARPHRD_ETHER,
         }
-        link
     }
 
     /// Returns the Ethernet address and the MTU for a family.
@@ -201,11 +199,10 @@ impl Link {
     }
 }
 
-fn mtu6(family: &AfSpecUnspec) -> Option<u32> {
-    let AfSpecUnspec::Inet6(attributes) = family else { return None };
-    attributes.iter().find_map(|attribute| {
-        if let AfSpecInet6::DevConf(settings) = attribute { u32::try_from(settings.mtu6).ok() } else { None }
-    })
+/// Finds the MTU among the settings of IPv6 of an interface.
+fn mtu6(families: &[u8]) -> Option<u32> {
+    let settings = attribute(attribute(families, AF_INET6)?, IFLA_INET6_CONF)?;
+    word(settings.get(4 * DEVCONF_MTU6..)?)
 }
 
 /// Whether a neighbour that answered once is asked again.

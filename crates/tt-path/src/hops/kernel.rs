@@ -3,8 +3,6 @@
 use std::io::Error;
 use std::net::IpAddr;
 
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkExtentMask, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage};
 use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage, RouteType};
 use netlink_packet_route::rule::RuleMessage;
@@ -12,6 +10,7 @@ use tt_model::IpFamily;
 
 use super::facts::{Link, Neighbour, Route, are_standard, bits, code, standard_rule};
 use super::judge::{Census, Target, judge, judge_kind};
+use super::message::{LinkQuestion, Message};
 use super::refusal::Refusal;
 use super::socket::{Failure, Questions};
 
@@ -122,8 +121,8 @@ impl Kernel {
         if tables.are_rules_standard.is_none() {
             let mut question = RuleMessage::default();
             question.header.family = code(family);
-            let rules = self.questions.dump(&RouteNetlinkMessage::GetRule(question), Vec::new, |rules, message| {
-                if let RouteNetlinkMessage::NewRule(rule) = message {
+            let rules = self.questions.dump(&Message::GetRule(question), Vec::new, |rules, message| {
+                if let Message::NewRule(rule) = message {
                     rules.push(standard_rule(&rule));
                 }
             })?;
@@ -132,9 +131,9 @@ impl Kernel {
         if tables.census.is_none() {
             let mut question = RouteMessage::default();
             question.header.address_family = code(family);
-            let question = RouteNetlinkMessage::GetRoute(question);
+            let question = Message::GetRoute(question);
             let census = self.questions.dump(&question, Census::default, |census, message| {
-                if let RouteNetlinkMessage::NewRoute(message) = message
+                if let Message::NewRoute(message) = message
                     && let Some(route) = Route::read(&message)
                 {
                     census.add(&route);
@@ -147,7 +146,7 @@ impl Kernel {
 
     fn lookup(&mut self, source: Option<IpAddr>, destination: IpAddr, flags: RouteFlags) -> Result<Route, Refusal> {
         match self.get_route(source, destination, flags) {
-            Ok(RouteNetlinkMessage::NewRoute(message)) => Route::read(&message).ok_or(Refusal::Unknown),
+            Ok(Message::NewRoute(message)) => Route::read(&message).ok_or(Refusal::Unknown),
             Ok(_) => Err(Refusal::Unknown),
             // No route, `unreachable`, `prohibit`, `blackhole`.
             Err(Failure::Os(ENETUNREACH | EHOSTUNREACH | EACCES | EINVAL)) => Err(Refusal::Unreachable),
@@ -160,7 +159,7 @@ impl Kernel {
         source: Option<IpAddr>,
         destination: IpAddr,
         flags: RouteFlags,
-    ) -> Result<RouteNetlinkMessage, Failure> {
+    ) -> Result<Message, Failure> {
         let family = IpFamily::of(destination);
         let mut question = RouteMessage::default();
         question.header.address_family = code(family);
@@ -171,16 +170,13 @@ impl Kernel {
             question.header.source_prefix_length = bits(family);
             question.attributes.push(RouteAttribute::Source(source.into()));
         }
-        self.questions.get(RouteNetlinkMessage::GetRoute(question))
+        self.questions.get(Message::GetRoute(question))
     }
 
     /// Reads an interface; `None` if there is none with this index.
     pub(crate) fn link(&mut self, ifindex: u32) -> Result<Option<Link>, Failure> {
-        let mut question = LinkMessage::default();
-        question.header.index = ifindex;
-        question.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
-        match self.questions.get(RouteNetlinkMessage::GetLink(question)) {
-            Ok(RouteNetlinkMessage::NewLink(message)) => Ok(Some(Link::read(&message))),
+        match self.questions.get(Message::GetLink(LinkQuestion::Index(ifindex))) {
+            Ok(Message::NewLink(message)) => Ok(Some(Link::read(&message))),
             Ok(_) => Err(Failure::Malformed),
             Err(Failure::Os(ENODEV)) => Ok(None),
             Err(failure) => Err(failure),
@@ -190,8 +186,8 @@ impl Kernel {
     /// Reads an entry of the neighbour table; `None` if there is none.
     pub(crate) fn neighbour(&mut self, ifindex: u32, address: IpAddr) -> Result<Option<Neighbour>, Failure> {
         let question = neighbour_message(ifindex, address);
-        match self.questions.get(RouteNetlinkMessage::GetNeighbour(question)) {
-            Ok(RouteNetlinkMessage::NewNeighbour(message)) => match Neighbour::read(&message) {
+        match self.questions.get(Message::GetNeighbour(question)) {
+            Ok(Message::NewNeighbour(message)) => match Neighbour::read(&message) {
                 Some((_, found, neighbour)) if found == address => Ok(Some(neighbour)),
                 Some(_) | None => Err(Failure::Malformed),
             },
@@ -205,7 +201,7 @@ impl Kernel {
     pub(crate) fn use_neighbour(&mut self, ifindex: u32, address: IpAddr) -> Result<(), Failure> {
         let mut command = neighbour_message(ifindex, address);
         command.header.flags = NeighbourFlags::Use;
-        self.questions.command(RouteNetlinkMessage::NewNeighbour(command))
+        self.questions.command(Message::NewNeighbour(command))
     }
 }
 

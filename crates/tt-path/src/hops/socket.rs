@@ -6,9 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
+
+use super::message::Message;
 
 /// Longest datagram that is read, in bytes. The kernel's own are shorter than 64 KiB.
 const DATAGRAM_LEN_MAX: usize = 1 << 17;
@@ -57,7 +58,7 @@ impl Questions {
     }
 
     /// Asks for one object.
-    pub(crate) fn get(&mut self, question: RouteNetlinkMessage) -> Result<RouteNetlinkMessage, Failure> {
+    pub(crate) fn get(&mut self, question: Message) -> Result<Message, Failure> {
         self.send(question, 0)?;
         match self.receive()?.into_iter().next() {
             Some(NetlinkMessage { payload: NetlinkPayload::InnerMessage(answer), .. }) => Ok(answer),
@@ -67,7 +68,7 @@ impl Questions {
     }
 
     /// Sends a command, and waits for its acknowledgement.
-    pub(crate) fn command(&mut self, command: RouteNetlinkMessage) -> Result<(), Failure> {
+    pub(crate) fn command(&mut self, command: Message) -> Result<(), Failure> {
         self.send(command, NLM_F_ACK)?;
         match self.receive()?.into_iter().next() {
             Some(NetlinkMessage { payload: NetlinkPayload::Error(error), .. }) if error.raw_code() == 0 => Ok(()),
@@ -80,9 +81,9 @@ impl Questions {
     /// again.
     pub(crate) fn dump<T>(
         &mut self,
-        question: &RouteNetlinkMessage,
+        question: &Message,
         start: impl Fn() -> T,
-        add: impl Fn(&mut T, RouteNetlinkMessage),
+        add: impl Fn(&mut T, Message),
     ) -> Result<T, Failure> {
         for _ in 0..DUMP_ATTEMPTS {
             let mut table = start();
@@ -94,11 +95,7 @@ impl Questions {
     }
 
     /// Reads to the end in any case: the kernel starts no other dump before.
-    fn dump_once(
-        &mut self,
-        question: &RouteNetlinkMessage,
-        mut add: impl FnMut(RouteNetlinkMessage),
-    ) -> Result<Dump, Failure> {
+    fn dump_once(&mut self, question: &Message, mut add: impl FnMut(Message)) -> Result<Dump, Failure> {
         self.send(question.clone(), NLM_F_DUMP)?;
         let (mut end, mut result) = (None, Ok(Dump::Whole));
         while end.is_none() {
@@ -125,12 +122,12 @@ impl Questions {
         if end == Some(0) { result } else { Err(end.map_or(Failure::Malformed, error_of)) }
     }
 
-    fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<(), Failure> {
+    fn send(&mut self, message: Message, flags: u16) -> Result<(), Failure> {
         self.sequence = self.sequence.wrapping_add(1).max(1);
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
         message.finalize();
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
@@ -139,7 +136,7 @@ impl Questions {
     }
 
     /// Returns the messages of the next datagram that answers the last question.
-    fn receive(&mut self) -> Result<Vec<NetlinkMessage<RouteNetlinkMessage>>, Failure> {
+    fn receive(&mut self) -> Result<Vec<NetlinkMessage<Message>>, Failure> {
         for _ in 0..DATAGRAMS_MAX {
             receive(&self.socket, &mut self.buffer)?;
             let messages = messages(&self.buffer).collect::<Option<Vec<_>>>().ok_or(Failure::Malformed)?;
@@ -165,7 +162,7 @@ fn error_of(code: i32) -> Failure {
 /// What the socket of notifications has.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    Message(RouteNetlinkMessage),
+    Message(Message),
     /// Notifications were lost, or one is not understood: everything may have changed.
     Lost,
 }
@@ -236,7 +233,7 @@ fn receive(socket: &Socket, buffer: &mut Vec<u8>) -> Result<(), Failure> {
 }
 
 /// The messages of a datagram; `None`, at the end, for one that is not understood.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Option<NetlinkMessage<RouteNetlinkMessage>>> + '_ {
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Option<NetlinkMessage<Message>>> + '_ {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;

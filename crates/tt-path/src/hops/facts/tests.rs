@@ -1,7 +1,6 @@
 //! Messages as `linux/rtnetlink.h`, `if_link.h`, `neighbour.h` and `fib_rules.h` define them, byte by byte.
 
 use netlink_packet_core::Parseable as _;
-use netlink_packet_route::link::LinkMessage;
 use netlink_packet_route::neighbour::NeighbourMessage;
 use netlink_packet_route::route::RouteMessage;
 use netlink_packet_route::rule::RuleMessage;
@@ -114,7 +113,7 @@ fn a_prefix_contains_the_addresses_that_begin_with_it() {
 fn link(kind: u16, flags: u32, attributes: &[Vec<u8>]) -> Link {
     let words = [&17_u32.to_ne_bytes()[..], &flags.to_ne_bytes(), &[0; 4]].concat();
     let bytes = [&[0, 0][..], &kind.to_ne_bytes(), &words, &attributes.concat()].concat();
-    Link::read(&LinkMessage::parse(&bytes[..]).unwrap())
+    Link::read(&LinkMessage::parse(&bytes).unwrap())
 }
 
 #[test]
