@@ -367,6 +367,49 @@ fn coinbase_orders_make_the_true_book_and_a_missing_number_costs_it() {
     assert_eq!(counters.crossed, 0);
 }
 
+/// A login adds members to the messages of own orders, and messages without a number: none of it is a gap
+/// (docs.cdp.coinbase.com/exchange/websocket-feed/channels, "Full Channel").
+#[test]
+fn what_a_login_adds_to_the_messages_of_coinbase_is_no_gap() {
+    let mut follower = Follower::new(Venue::CoinbaseExchange, 256, None);
+    let (mut truth, mut draw) = (Truth::default(), Draw(5));
+    let mut number = 100;
+    assert!(follower.engine.poll_request(Nanos(follower.now)).is_some());
+    let (id, empty) = (follower.id, coinbase_book(&truth, number));
+    follower.engine.handle_snapshot(Nanos(follower.now), id, empty.as_bytes(), &mut Off).unwrap();
+    let own = "\"user_id\":\"5844eceecf7e803e259d0365\",\"profile_id\":\"765d1549-9660-4be2-97d4-fa2d65fa3352\"";
+    let taker = "\"taker_user_id\":\"5844eceecf7e803e259d0365\",\"taker_fee_rate\":\"0.005\"";
+    let activated = format!(
+        "{{\"type\":\"activate\",\"product_id\":\"BTC-USD\",\"timestamp\":\"1483736448.299000\",{own},\
+         \"order_id\":\"7b52009b-64fd-0a2a-49e6-d8a939753077\",\"stop_type\":\"entry\",\"side\":\"buy\",\
+         \"stop_price\":\"80\",\"size\":\"2\",\"funds\":\"50\",\"private\":true}}"
+    );
+    let (mut added, mut between) = (0, 0);
+    for _ in 0..3_000 {
+        number += 1;
+        let mut frame = numbered(&coinbase_message(&mut truth, &mut draw), number);
+        let members = match draw.below(4) {
+            0 => own,
+            1 => taker,
+            _ => "",
+        };
+        if !members.is_empty() {
+            frame = format!("{},{members}}}", &frame[..frame.len() - 1]);
+            added += 1;
+        }
+        follower.feed(&frame).unwrap_or_else(|reason| panic!("{reason:?} {frame}"));
+        assert_eq!(follower.proof(), Proof::Sequence, "{frame}");
+        if draw.below(20) == 0 {
+            assert_eq!(follower.feed(&activated), Ok(Applied::Control));
+            between += 1;
+        }
+        follower.assert_is(&truth);
+    }
+    let counters = follower.engine.counters().venue(Venue::CoinbaseExchange);
+    assert!(added > 1_000 && between > 100, "{added} {between}");
+    assert_eq!((counters.gaps, counters.resyncs, counters.drops_total()), (0, 0, 0), "{counters:?}");
+}
+
 /// A book is fetched for an earlier number than that of the messages kept for it: what is kept brings it up to date.
 #[test]
 fn orders_kept_for_a_snapshot_are_replayed() {

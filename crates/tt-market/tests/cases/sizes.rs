@@ -3,7 +3,8 @@
 use crate::wire::{Rig, SYMBOL};
 use allocation_counter::measure;
 use std::fmt::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use testkit::cpu_time;
 use tt_market::candle::CandleSource;
 use tt_market::{BookSide, Capacity, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
@@ -158,6 +159,19 @@ fn a_message_of_a_hundred_thousand_levels_is_the_whole_book() {
         let now = Nanos::from_millis(1_700_000_000_000);
         let connection = engine.open_connection(venue, now).unwrap();
         engine.subscribe(connection, id, now).unwrap();
+        // The same of a hundredth of the levels: no level costs more in a long message than in a short one.
+        let of = |levels: &[(i64, i64)]| levels.iter().map(|one| (px(one.0), qty(one.1))).collect::<Vec<_>>();
+        let short = sides.each_ref().map(|side| of(&side[..SIDE as usize / 100]));
+        let [bids, asks] =
+            short.each_ref().map(|side| side.iter().map(|(px, qty)| (px.as_str(), qty.as_str())).collect::<Vec<_>>());
+        let mut short_time = Duration::ZERO;
+        for _ in 0..100 {
+            wire.id += 1;
+            let frame = wire.frame(true, [&bids, &asks], wire.id - 1, 0);
+            let start = cpu_time();
+            engine.handle_frame(now, connection, frame.as_bytes(), &mut Off).unwrap();
+            short_time += cpu_time() - start;
+        }
         let held = |engine: &Engine, side| {
             engine.levels(id, side).unwrap().map(|level| (level.px.0, level.qty.0)).collect::<Vec<_>>()
         };
@@ -166,7 +180,12 @@ fn a_message_of_a_hundred_thousand_levels_is_the_whole_book() {
             texts.each_ref().map(|side| side.iter().map(|(px, qty)| (px.as_str(), qty.as_str())).collect::<Vec<_>>());
         wire.id += 1;
         let whole = wire.frame(true, [&bids, &asks], wire.id - 1, 0);
-        engine.handle_frame(now, connection, whole.as_bytes(), &mut Off).unwrap();
+        let start = cpu_time();
+        let used = measure(|| engine.handle_frame(now, connection, whole.as_bytes(), &mut Off).map(drop).unwrap());
+        let time = cpu_time() - start;
+        println!("{venue:?}: {} bytes in {time:?}, as many levels in short messages in {short_time:?}", whole.len());
+        assert_eq!(used.count_total, 0, "{venue:?}: nothing is allocated");
+        assert!(time < short_time * 4, "{venue:?}: {time:?}, in short messages {short_time:?}");
         let status = engine.board().top_of_book(id).unwrap().status;
         assert!(
             !status.is_truncated && status.proof.is_verified() == venue.rules().is_provable(),
