@@ -208,7 +208,7 @@ pub(crate) fn tickers(market: &MarketStatus, which: &Which, simulated: bool) -> 
             "ts_event": book.ts_event, "ts_recv": book.ts_recv,
             "tick_size": book.tick_size, "lot_size": book.lot_size, "contract": book.terms.contract,
             "bid": book.bids.first(), "ask": book.asks.first(), "spread_bps": book.spread_bps,
-            "known_levels": book.known_levels,
+            "kind": book.kind, "known_levels": book.known_levels,
             "update_id": book.update_id, "age_ms": book.age_ms,
             "proof": book.proof, "proof_update_id": book.proof_update_id, "proof_age_ms": book.proof_age_ms,
         })
@@ -224,7 +224,7 @@ fn whole_books(shared: &Shared, streams: &dyn MarketStreams, question: &BookQues
         let spread_bps = spread_bps(&whole);
         let mut row = json!({
             "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "spread_bps": spread_bps,
-            "simulated": shared.state.simulated,
+            "simulated": shared.state.simulated, "kind": book.kind,
         });
         if let (Some(row), Ok(Value::Object(whole))) = (row.as_object_mut(), serde_json::to_value(&whole)) {
             row.extend(whole);

@@ -332,6 +332,8 @@ impl Examiner {
             unit: ContractUnit::Base,
             join_by_rest: false,
             by_order: false,
+            full: false,
+            book_spacing: None,
         })?;
         let connection = self.open(now)?;
         self.engine.subscribe(connection, id, now).ok()?;

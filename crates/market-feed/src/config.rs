@@ -46,6 +46,9 @@ pub struct FeedSection {
     pub symbols: Vec<String>,
     /// WebSocket address instead of the venue's own.
     pub url: Option<String>,
+    /// Further addresses of the same streams, asked in this order where `url` cannot be reached. Default: the venue's own,
+    /// and none with `url`.
+    pub fallback_urls: Option<Vec<String>>,
     /// REST address instead of the venue's own. Default: the host of `url`.
     pub rest_url: Option<String>,
     /// Region of the venue whose addresses are used, such as `eea`.
@@ -105,6 +108,9 @@ impl FeedSection {
         if let Some(region) = &self.region {
             anyhow::ensure!(self.url.is_none(), "[[market.feeds]]: region and url exclude each other");
             feed.use_region(region)?;
+        }
+        if let Some(urls) = &self.fallback_urls {
+            feed.streams_fallback = urls.iter().map(uri).collect::<anyhow::Result<_>>()?;
         }
         if let Some(rest_url) = &self.rest_url {
             feed.rest = Some(uri(rest_url)?);

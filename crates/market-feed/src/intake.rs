@@ -10,7 +10,7 @@ use tt_market::DropReason;
 use tt_market::board::{Board, TopOfBook};
 use tt_market::changes::{BookEvent, BookEventKind};
 use tt_market::mark::Position;
-use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Difference, Engine, Incident, Request};
+use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Difference, Engine, Incident, Proof, Request};
 use tt_meter::Probe;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::Venue;
@@ -195,6 +195,13 @@ impl Intake {
     /// Whether the instrument's book is proved.
     pub(super) fn is_verified(&self, id: InstrumentId) -> bool {
         self.top_of_book(id).is_some_and(|top| top.status.proof.is_verified())
+    }
+
+    /// As [`is_verified`](Self::is_verified); a venue that proves nothing shows its books without.
+    pub(super) fn is_restored(&self, id: InstrumentId) -> bool {
+        let proves = self.engine.instrument(id).is_none_or(|spec| spec.venue.rules().is_provable());
+        self.top_of_book(id)
+            .is_some_and(|top| top.status.proof.is_verified() || (!proves && top.status.proof == Proof::Unverified))
     }
 
     pub(super) fn set_position(&mut self, slot: usize, position: Position, now: Nanos) -> Result<(), AddError> {

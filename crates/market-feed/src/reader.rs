@@ -19,6 +19,10 @@ use super::status::{ChangeSignal, FeedStatus, SharedStatus};
 pub(super) struct FeedView {
     pub(super) venue: Venue,
     pub(super) url: String,
+    /// What its books are made of.
+    pub(super) kind: &'static str,
+    /// Levels of a side of its snapshots by REST.
+    pub(super) levels: Option<u32>,
     pub(super) board: Board,
     pub(super) shared_status: Arc<SharedStatus>,
     pub(super) messages: Arc<[AtomicU64]>,
@@ -83,6 +87,16 @@ impl Reader {
     #[must_use]
     pub fn feed(&self, index: usize) -> (Venue, &str) {
         (self.0.feeds[index].venue, &self.0.feeds[index].url)
+    }
+
+    /// What the book of an instrument is made of: `levels`, `orders` or `rpi`.
+    pub(super) fn book_kind(&self, listed: &Instrument) -> &'static str {
+        self.0.feeds[listed.feed].kind
+    }
+
+    /// Levels of a side of a snapshot by REST of the instrument.
+    pub(super) fn snapshot_levels(&self, listed: &Instrument) -> Option<u32> {
+        self.0.feeds[listed.feed].levels
     }
 
     /// How a feed fares.

@@ -63,6 +63,12 @@ pub(super) struct InstrumentRecord {
     /// Whether its book is followed order by order.
     #[serde(default, skip_serializing_if = "is_false")]
     by_order: bool,
+    /// Whether its book has all levels, which come apart from those of other depths.
+    #[serde(default, skip_serializing_if = "is_false")]
+    full: bool,
+    /// How often the venue promises a whole book, if the book is held against the times of its best levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    book_spacing_ns: Option<u64>,
 }
 
 /// What a contract is over.
@@ -86,6 +92,10 @@ pub struct InstrumentSetup {
     pub join_by_rest: bool,
     /// Whether the book is followed order by order.
     pub by_order: bool,
+    /// Whether the book has all levels, if those come apart from other depths.
+    pub full: bool,
+    /// How often the venue promises a whole book, where nothing else says how old a book is.
+    pub book_spacing: Option<Nanos>,
 }
 
 impl InstrumentSetup {
@@ -101,6 +111,12 @@ impl InstrumentSetup {
         }
         if self.by_order {
             engine.follow_orders(id)?;
+        }
+        if self.full {
+            engine.follow_full_book(id)?;
+        }
+        if let Some(spacing) = self.book_spacing {
+            engine.set_book_spacing(id, spacing)?;
         }
         Ok(id)
     }
@@ -190,7 +206,7 @@ impl EngineRecord {
 impl InstrumentRecord {
     /// `symbol` is the venue's text of the setup's symbol.
     pub(super) fn new(setup: &InstrumentSetup, symbol: &str, name: &str) -> Self {
-        let InstrumentSetup { spec, unit, join_by_rest, by_order } = setup;
+        let InstrumentSetup { spec, unit, join_by_rest, by_order, full, book_spacing } = setup;
         let contract = match *unit {
             ContractUnit::Base => None,
             ContractUnit::Linear(size) => Some(ContractRecord::Linear(size.to_string())),
@@ -207,6 +223,8 @@ impl InstrumentRecord {
             contract,
             join_by_rest: *join_by_rest,
             by_order: *by_order,
+            full: *full,
+            book_spacing_ns: book_spacing.map(|spacing| spacing.0),
         }
     }
 
@@ -233,7 +251,9 @@ impl InstrumentRecord {
             Some(ContractRecord::Linear(size)) => ContractUnit::Linear(parse(size)?),
             Some(ContractRecord::Inverse(size)) => ContractUnit::Inverse(parse(size)?),
         };
-        Ok(InstrumentSetup { spec, unit, join_by_rest: self.join_by_rest, by_order: self.by_order })
+        let book_spacing = self.book_spacing_ns.map(Nanos);
+        let Self { join_by_rest, by_order, full, .. } = *self;
+        Ok(InstrumentSetup { spec, unit, join_by_rest, by_order, full, book_spacing })
     }
 }
 
@@ -344,12 +364,12 @@ mod tests {
             depth_max: Some(25),
             candles: CandleSource::LastPrice,
         };
-        for (unit, join_by_rest, by_order) in [
-            (ContractUnit::Base, false, true),
-            (ContractUnit::Linear(Decimal::new(10, 4)), true, false),
-            (ContractUnit::Inverse(Decimal::new(100, 0)), false, false),
+        for (unit, join_by_rest, by_order, full, book_spacing) in [
+            (ContractUnit::Base, false, true, false, None),
+            (ContractUnit::Linear(Decimal::new(10, 4)), true, false, false, Some(Nanos(500_000_007))),
+            (ContractUnit::Inverse(Decimal::new(100, 0)), false, false, true, None),
         ] {
-            let setup = InstrumentSetup { spec, unit, join_by_rest, by_order };
+            let setup = InstrumentSetup { spec, unit, join_by_rest, by_order, full, book_spacing };
             let record =
                 InstrumentRecord::of(&InstrumentRecord::new(&setup, "1000PEPEUSDT", "PEPE").to_bytes()).unwrap();
             assert_eq!(record.setup().unwrap(), setup);

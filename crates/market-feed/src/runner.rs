@@ -15,7 +15,7 @@ use tt_os::clock::unix_now;
 use tt_status::market_streams::{BookOrders, MarketStreams};
 use tt_venue::Symbol;
 use tt_venue::listing::Listing;
-use tt_venue::rules::JoinRule;
+use tt_venue::rules::{JoinRule, TopicKind};
 
 use super::address::Addresses;
 use super::feed::{Command, Feed};
@@ -162,7 +162,8 @@ pub(super) fn launch(
         }
         value(&mut intake, &part, unix_now())?;
         let timings = FrameTimings::new(calibration.clock, config.sample_one_in);
-        let (venue, url, board) = (part.venue, part.streams.to_string(), intake.engine().board());
+        let (venue, url, kind) = (part.venue, part.streams.to_string(), part.book_kind());
+        let (board, levels) = (intake.engine().board(), part.rules().snapshot.map(|rule| rule.levels));
         let mut feed = Feed::new(part, intake, timings, calibration.clock, change_signal.clone(), addresses);
         (feed.index, feed.shown) = (views.len(), Arc::clone(&shown));
         for listed in instruments.iter().filter(|listed: &&Instrument| listed.feed == feed.index) {
@@ -174,7 +175,7 @@ pub(super) fn launch(
         feed.status.refusals = refusals;
         feed.publish();
         let (shared_status, messages) = (Arc::clone(&feed.shared_status), Arc::clone(&feed.messages));
-        views.push(FeedView { venue, url, board, shared_status, messages });
+        views.push(FeedView { venue, url, kind, levels, board, shared_status, messages });
         feeds.push(feed);
     }
     if let Some(reason) = first_refusal.filter(|_| instruments.is_empty()) {
@@ -386,7 +387,10 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
     };
     let has_choice = matches!(part.rules().join, JoinRule::Both(_));
     let join_by_rest = part.join_by_rest && has_choice;
-    let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest, by_order: part.level3 };
+    let book = part.rules().topics_of(part.depth).find(|topic| topic.kind == TopicKind::Book);
+    let book_spacing = book.and_then(|topic| topic.spacing).filter(|_| !part.rules().is_provable());
+    let (by_order, full) = (part.level3, part.is_full());
+    let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest, by_order, full, book_spacing };
     let added = intake.add_instrument(&setup, listing.frame_symbol(), &listing.name, now);
     added.map_err(|error| format!("{name} cannot be followed: {error}"))
 }

@@ -89,6 +89,8 @@ pub struct FeedConfig {
     pub venue: Venue,
     /// The address of its WebSocket, path included.
     pub streams: Uri,
+    /// Other addresses of the same streams, asked in this order where the first one cannot be reached.
+    pub streams_fallback: Vec<Uri>,
     /// Scheme and host of its REST interface; the streams' host where it is absent.
     pub rest: Option<Uri>,
     /// A second host of the REST interface, asked where the first one gives no answer.
@@ -132,6 +134,8 @@ pub struct FeedConfig {
 pub(super) struct LinkConfig {
     /// Its address.
     pub(super) streams: Uri,
+    /// Where the same is served, if that address cannot be reached.
+    pub(super) fallback: Vec<Uri>,
     /// Its topics.
     pub(super) topics: Vec<&'static Topic>,
 }
@@ -192,6 +196,7 @@ impl FeedConfig {
         Self {
             venue,
             streams: Uri::from_static(rules.streams),
+            streams_fallback: rules.streams_fallback.iter().copied().map(Uri::from_static).collect(),
             rest: rules.rest.map(Uri::from_static),
             rest_fallback: rules.rest_fallback.map(Uri::from_static),
             symbols,
@@ -212,17 +217,30 @@ impl FeedConfig {
         }
     }
 
-    /// `symbols` of `venue` at `streams`, with REST on the same host: the simulator.
+    /// `symbols` of `venue` at `streams`, with REST on the same host: the simulator. One of the venue's own further
+    /// addresses is tried before its first one instead.
     #[must_use]
     pub fn at(venue: Venue, streams: Uri, symbols: Vec<String>) -> Self {
-        Self { streams, rest: None, rest_fallback: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
+        let mut public = Self::public(venue, symbols);
+        if let Some(at) = public.streams_fallback.iter().position(|known| *known == streams) {
+            std::mem::swap(&mut public.streams, &mut public.streams_fallback[at]);
+            return public;
+        }
+        let (streams_fallback, rest, rest_fallback) = (Vec::new(), None, None);
+        Self { streams, streams_fallback, rest, rest_fallback, timing: Timing::of(venue), ..public }
     }
 
     /// The rules of the venue, or those of its single orders or of its books with RPI orders where they are followed.
     #[must_use]
     pub fn rules(&self) -> &'static Rules {
         let rules = self.venue.rules();
-        rules.l3.filter(|_| self.level3).or(rules.rpi.filter(|_| self.rpi)).unwrap_or(rules)
+        let of_kind = rules.l3.filter(|_| self.level3).or(rules.rpi.filter(|_| self.rpi));
+        of_kind.or(rules.full.filter(|full| full.depth == self.depth)).unwrap_or(rules)
+    }
+
+    /// Whether all levels of books are followed, where those come apart.
+    pub(super) fn is_full(&self) -> bool {
+        !self.level3 && !self.rpi && self.venue.rules().full.is_some_and(|full| full.depth == self.depth)
     }
 
     /// The rules of a WebSocket with these topics: single orders come on one of their own.
@@ -245,6 +263,7 @@ impl FeedConfig {
         );
         if self.is_at_venue() {
             self.streams = Uri::from_static(rules.streams);
+            self.streams_fallback.clear();
             self.timing.snapshot_gap = Duration::from_nanos(rules.snapshot_gap.0);
         }
         (self.level3, self.depth) = (true, rules.depth);
@@ -261,6 +280,15 @@ impl FeedConfig {
         anyhow::ensure!(!self.level3, "market: level3 and rpi exclude each other");
         (self.rpi, self.depth) = (true, rules.depth);
         Ok(())
+    }
+
+    /// What the books are made of, as they are shown.
+    pub(super) const fn book_kind(&self) -> &'static str {
+        match (self.level3, self.rpi) {
+            (true, _) => "orders",
+            (false, true) => "rpi",
+            (false, false) => "levels",
+        }
     }
 
     /// The rules of another kind of books, or an error with the venues that send `what`.
@@ -310,6 +338,7 @@ impl FeedConfig {
         let found = regions.iter().find(|known| known.name == region);
         let found = found.with_context(|| format!("market: {name} has no region {region}: {}", known()))?;
         self.streams = Uri::from_static(found.streams);
+        self.streams_fallback.clear();
         self.rest = Some(Uri::from_static(found.rest));
         self.rest_fallback = None;
         Ok(())
@@ -322,8 +351,16 @@ impl FeedConfig {
     pub fn ask_depth(&mut self, depth: Option<u32>) -> anyhow::Result<()> {
         let Some(depth) = depth else { return Ok(()) };
         let (depths, name) = (self.rules().depths, self.venue.name());
+        if let Some(full) = self.venue.rules().full.filter(|full| full.depth == depth && !self.level3 && !self.rpi) {
+            if self.is_at_venue() {
+                self.timing.snapshot_gap = Duration::from_nanos(full.snapshot_gap.0);
+            }
+            self.depth = depth;
+            return Ok(());
+        }
         anyhow::ensure!(!depths.is_empty(), "market: {name} is asked for no depth: its books come as they are");
-        let known = depths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let whole = self.venue.rules().full.filter(|_| !self.level3 && !self.rpi).map(|full| &full.depth);
+        let known = depths.iter().chain(whole).map(u32::to_string).collect::<Vec<_>>().join(", ");
         anyhow::ensure!(depths.contains(&depth), "market: {name} has no depth {depth}: {known}");
         if self.rules().snapshot.is_some() && depth > self.depth {
             // Deeper snapshots weigh as much more as they have more levels.
@@ -375,7 +412,8 @@ impl FeedConfig {
     /// # Errors
     /// The first address that does not.
     pub fn check_addresses(&self) -> anyhow::Result<()> {
-        [Some(&self.streams), self.rest.as_ref()].into_iter().flatten().try_for_each(|uri| Target::of(uri).map(drop))
+        let streams = std::iter::once(&self.streams).chain(&self.streams_fallback);
+        streams.chain(self.rest.as_ref()).try_for_each(|uri| Target::of(uri).map(drop))
     }
 
     /// The path of a snapshot by REST of that symbol, if the venue has one.
@@ -393,12 +431,13 @@ impl FeedConfig {
 
     /// The WebSockets that the topics need, the one of the books first.
     pub(super) fn links(&self) -> Vec<LinkConfig> {
-        let mut links = vec![LinkConfig { streams: self.streams.clone(), topics: Vec::new() }];
+        let fallback = self.streams_fallback.clone();
+        let mut links = vec![LinkConfig { streams: self.streams.clone(), fallback, topics: Vec::new() }];
         for topic in self.topics() {
             let streams = topic.streams.map_or_else(|| self.streams.clone(), |elsewhere| self.elsewhere(elsewhere));
             match links.iter_mut().find(|link| link.streams == streams) {
                 Some(link) => link.topics.push(topic),
-                None => links.push(LinkConfig { streams, topics: vec![topic] }),
+                None => links.push(LinkConfig { streams, fallback: Vec::new(), topics: vec![topic] }),
             }
         }
         links
@@ -413,7 +452,8 @@ impl FeedConfig {
 
     /// Whether the venue is asked at its own addresses.
     pub(super) fn is_at_venue(&self) -> bool {
-        self.streams == Uri::from_static(self.rules().streams)
+        let rules = self.rules();
+        std::iter::once(&rules.streams).chain(rules.streams_fallback).any(|own| self.streams == Uri::from_static(own))
     }
 
     /// Another WebSocket of the venue: at its own address, or at the same path of the host that replaces it.

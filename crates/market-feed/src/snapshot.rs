@@ -115,7 +115,8 @@ impl Reader {
             ts_event: nanos(depth.ts_event),
             ts_recv: nanos(top.ts_recv),
             derivative: self.derivative(listed),
-            known_levels: listed.venue.rules().snapshot.filter(|_| top.status.is_limited).map(|rule| rule.levels),
+            kind: self.book_kind(listed),
+            known_levels: self.snapshot_levels(listed).filter(|_| top.status.is_limited),
             age_ms: known.then(|| ms(now.saturating_sub(top.ts_recv))),
         }
     }

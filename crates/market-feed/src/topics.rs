@@ -94,6 +94,15 @@ pub(super) struct Answer {
     pub(super) again: Vec<Outgoing>,
 }
 
+/// A venue's reason with what is known of it.
+fn with_hint(reason: String, hints: &[(&str, &str)]) -> String {
+    let words = reason.to_lowercase();
+    match hints.iter().find(|(word, _)| words.contains(word)) {
+        Some((_, hint)) => format!("{reason} ({hint})"),
+        None => reason,
+    }
+}
+
 /// Requests that wait for their answers.
 #[derive(Debug)]
 pub(super) struct Requests {
@@ -306,7 +315,7 @@ impl Requests {
                 .or(named)
                 .or_else(|| waiting.as_ref().map(|waiting| waiting.subject.clone()))
                 .unwrap_or_default(),
-            reason: reason.unwrap_or("no reason given".to_owned()),
+            reason: with_hint(reason.unwrap_or("no reason given".to_owned()), rule.hints),
         });
         if let Some(waiting) = waiting {
             waiting.answers -= 1;

@@ -6,6 +6,7 @@ mod by_order;
 mod changes;
 mod comparison;
 mod frames;
+mod freshness;
 mod incident;
 mod prices;
 mod refine;
@@ -318,6 +319,21 @@ impl Engine {
         let known = self.instruments.get_mut(instrument.0 as usize).ok_or(AddError::BadInstrument)?;
         let JoinRule::Both(overlap) = known.rules.join else { return Err(AddError::BadInstrument) };
         known.join_overlap = by_rest.then_some(overlap);
+        Ok(())
+    }
+
+    /// Follows the instrument's book with all levels, where the venue sends those apart
+    /// ([`Rules::full`](tt_venue::rules::Rules::full)), from the next subscription on.
+    ///
+    /// # Errors
+    /// `BadInstrument` if there is no such instrument, or its venue has no such books.
+    pub fn follow_full_book(&mut self, instrument: InstrumentId) -> Result<(), AddError> {
+        let known = self.instruments.get_mut(instrument.0 as usize).ok_or(AddError::BadInstrument)?;
+        known.rules = known.spec.venue.rules().full.ok_or(AddError::BadInstrument)?;
+        known.join_overlap = match known.rules.join {
+            JoinRule::Rest(overlap) => Some(overlap),
+            JoinRule::Socket | JoinRule::Both(_) | JoinRule::Whole => None,
+        };
         Ok(())
     }
 

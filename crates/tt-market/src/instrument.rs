@@ -237,6 +237,12 @@ pub(crate) struct Instrument {
     pub(crate) is_resync: bool,
     /// No request before this time.
     pub(crate) not_before: Nanos,
+    /// How often the venue promises a whole book, if the book is held against the times of its best levels.
+    pub(crate) spacing: Option<Nanos>,
+    /// The venue's time of the last whole book; kept where there is a spacing.
+    pub(crate) ts_book: Nanos,
+    /// The same of the newest best levels.
+    pub(crate) ts_best: Nanos,
 }
 
 impl Instrument {
@@ -289,6 +295,9 @@ impl Instrument {
             is_resync: false,
             not_before: Nanos(0),
             wrong_since: None,
+            spacing: None,
+            ts_book: Nanos(0),
+            ts_best: Nanos(0),
         })
     }
 

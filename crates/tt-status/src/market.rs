@@ -92,13 +92,14 @@ pub struct Incident {
     pub number: u64,
     /// The venue's symbol; empty if it was every book of the connection.
     pub symbol: String,
-    /// `gap`, `duplicate`, `checksum`, `best_levels`, `connection` or `other`.
+    /// `gap`, `duplicate`, `checksum`, `best_levels`, `behind`, `connection` or `other`.
     pub cause: &'static str,
     /// What was expected: the update to follow, the venue's checksum, or its best bid and offer. Empty without one.
     pub expected: String,
     /// What came: the update that was followed, the book's checksum, or its best bid and offer.
     pub received: String,
-    /// `ignored` (the book is unchanged), `snapshot_requested` or `reconnecting` (the book was stale at once).
+    /// `ignored` (the book is unchanged), `snapshot_requested`, `waiting` (for the venue's next whole book) or
+    /// `reconnecting` (the book was stale at once).
     pub reaction: &'static str,
     /// The last update that the book had before.
     pub update_id: u64,
@@ -206,6 +207,9 @@ pub struct Book {
     /// Mark price, index price, funding, open interest and liquidations; absent if the venue has sent none of them.
     #[serde(skip)]
     pub derivative: Option<Derivative>,
+    /// What the book is made of: `levels`, `orders` (order by order) or `rpi` (levels with the orders that only retail
+    /// clients can trade with). The proof is of that book.
+    pub kind: &'static str,
     /// Levels of each side to which the book is known, if its REST snapshot had no more; absent if it is known whole.
     pub known_levels: Option<u32>,
     /// The running candle of each timeframe, mirrored from trades.

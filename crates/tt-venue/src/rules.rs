@@ -39,6 +39,8 @@ pub struct Rules {
     pub evidence: Evidence,
     /// The address of the public WebSocket.
     pub streams: &'static str,
+    /// Other addresses of the same streams, for when the first one cannot be reached, in the order of trial.
+    pub streams_fallback: &'static [&'static str],
     /// Scheme and host of the REST interface, if the client needs it.
     pub rest: Option<&'static str>,
     /// A second host of the REST interface, for when the first one cannot be reached.
@@ -96,6 +98,8 @@ pub struct Rules {
     /// Books that include orders of the kind "retail price improvement", which programs cannot trade with, if the venue
     /// sends them.
     pub rpi: Option<&'static Rules>,
+    /// Books of all levels, where they come apart from those of the other depths. Its depth is the one to ask for.
+    pub full: Option<&'static Rules>,
     /// The stream of an account.
     pub account: Option<AccountStream>,
     /// The keys that the venue documents for its public frames and responses.
@@ -151,7 +155,10 @@ impl Rules {
     pub const fn is_comparable(&self) -> bool {
         self.snapshot.is_some()
             && matches!(self.join, JoinRule::Rest(_) | JoinRule::Both(_))
-            && matches!(self.numbering, Numbering::Range | Numbering::Previous | Numbering::Chain)
+            && matches!(
+                self.numbering,
+                Numbering::Range | Numbering::RangeFromOne | Numbering::Previous | Numbering::Chain
+            )
             && !matches!(self.checksum, Checksum::Orders(_))
     }
 

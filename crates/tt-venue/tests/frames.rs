@@ -67,6 +67,26 @@ fn a_block_trade_of_binance_is_not_of_the_market() {
     assert!(Venue::BinanceUsdm.rules().topic(TopicKind::BlockTrades).is_none(), "futures have none");
 }
 
+/// web-socket-streams, "Reference Price Streams".
+#[test]
+fn the_reference_price_of_binance_spot_may_be_absent() {
+    let topic = Venue::BinanceSpot.rules().topic(TopicKind::IndexPrice).unwrap();
+    assert_eq!((topic.text, topic.is_default), ("\"{lower}@referencePrice\"", false));
+    for (price, expected) in [("\"1.00\"", Some(Decimal::new(100, 2))), ("null", None)] {
+        let frame = format!(r#"{{"e":"referencePrice","s":"BAZUSD","r":{price},"t":1770313263917}}"#);
+        for frame in [frame.clone(), format!(r#"{{"stream":"bazusd@referencePrice","data":{frame}}}"#)] {
+            let mut buffer = EventBuffer::new(64, 64);
+            assert_eq!(read(Venue::BinanceSpot, &frame, &mut buffer), Ok(Event::Tickers));
+            let [ticker] = buffer.tickers() else { panic!("{frame}") };
+            assert_eq!((ticker.index_px, ticker.bid_px, ticker.last_px), (expected, None, None));
+            assert_eq!(
+                (ticker.symbol, ticker.ts_event),
+                (Symbol::new(b"BAZUSD").unwrap(), Nanos::from_millis(1_770_313_263_917))
+            );
+        }
+    }
+}
+
 /// docs.cdp.coinbase.com/exchange/websocket-feed/channels, "Level3 Channel".
 #[test]
 fn compact_arrays_of_coinbase_are_no_orders_of_the_full_channel() {
@@ -77,6 +97,62 @@ fn compact_arrays_of_coinbase_are_no_orders_of_the_full_channel() {
     assert_eq!(read(Venue::CoinbaseExchange, open, &mut buffer), Err(ParseError::UnknownTopic));
     let half = &open[..open.len() - 3];
     assert!(read(Venue::CoinbaseExchange, half, &mut buffer).unwrap_err().is_malformed());
+}
+
+/// "Full Orderbook": changes by the socket, also with the number 1, and the whole by REST with the same numbers.
+#[test]
+fn books_of_all_levels_of_bybit_come_as_changes_and_by_rest() {
+    for update_id in [1, 3_194_105] {
+        let frame = format!(
+            r#"{{"topic":"orderbook.full.BTCUSDT","type":"delta","ts":1752472188075,"data":{{"s":"BTCUSDT","b":[["121975.1","0.114259"]],"a":[["122009.5","0"]],"u":{update_id},"seq":79683241142}},"cts":1752472188071}}"#
+        );
+        let mut buffer = EventBuffer::new(64, 64);
+        let Ok(Event::BookDelta(delta)) = read(Venue::BybitSpot, &frame, &mut buffer) else { panic!("{frame}") };
+        assert_eq!((delta.first_id, delta.last_id, delta.levels.len()), (update_id, update_id, 2));
+        let other = frame.replace("orderbook.full", "orderbook.50");
+        let is_whole = matches!(read(Venue::BybitSpot, &other, &mut buffer), Ok(Event::BookSnapshot(_)));
+        assert_eq!(is_whole, update_id == 1, "of other depths, 1 is a whole book");
+    }
+    let body = r#"{"retCode":0,"retMsg":"OK","result":{"s":"BTCUSDT","b":[["10","2"]],"a":[["11","3"],["12","0.5"]],"ts":1752472188075,"u":100,"seq":900,"cts":1752472188071},"retExtInfo":{},"time":1752472188080}"#;
+    for (venue, category) in
+        [(Venue::BybitSpot, "spot"), (Venue::BybitLinear, "linear"), (Venue::BybitInverse, "inverse")]
+    {
+        let full = venue.rules().full.unwrap();
+        assert_eq!((full.name, full.streams, full.depth), (venue.name(), venue.rules().streams, 10_000));
+        let rule = full.snapshot.unwrap();
+        assert_eq!(rule.path, format!("/v5/market/full_orderbook?category={category}&symbol={{symbol}}"));
+        let mut buffer = EventBuffer::new(64, 64);
+        let snapshot = (rule.parse)(body.as_bytes(), &mut buffer).unwrap();
+        assert_eq!((snapshot.last_id, snapshot.ts_event), (100, Nanos(1_752_472_188_071_000_000)));
+        let level = |px, qty| Level { px, qty };
+        assert_eq!(buffer.levels()[snapshot.levels.bids()], [level(10, 20)]);
+        assert_eq!(buffer.levels()[snapshot.levels.asks()], [level(11, 30), level(12, 5)]);
+        let refused = r#"{"retCode":10001,"retMsg":"params error","result":{}}"#;
+        assert_eq!((rule.parse)(refused.as_bytes(), &mut buffer), Err(ParseError::VenueError));
+    }
+    assert!(Venue::BybitOption.rules().full.is_none());
+}
+
+/// www.okx.com/docs-v5/log_en, 2026-07-08: `[price, total, without RPI orders, orders]`, no checksum, numbers chain.
+#[test]
+fn levels_of_okx_with_rpi_orders_have_the_total() {
+    let topic = Venue::Okx.rules().rpi.unwrap().topic(TopicKind::Book).unwrap();
+    assert_eq!(topic.text, r#"{"channel":"books-rpi","instId":"{symbol}"}"#);
+    assert!(topic.streams.is_none() && !Venue::Okx.rules().rpi.unwrap().needs_login(), "public");
+    let frame = r#"{"arg":{"channel":"books-rpi","instId":"BTC-USDT-SWAP"},"action":"snapshot","data":[{"asks":[["67855.2","0.5","0.5","1"],["67856.0","1.3","1.0","4"],["67860.5","0.3","0","1"]],"bids":[["67854.8","1.7","1.2","3"]],"ts":"1779782400000","prevSeqId":-1,"seqId":123456}]}"#;
+    let mut buffer = EventBuffer::new(64, 64);
+    let Ok(Event::BookSnapshot(snapshot)) = read(Venue::Okx, frame, &mut buffer) else { panic!("{frame}") };
+    assert_eq!((snapshot.last_id, snapshot.checksum), (123_456, None));
+    let shown = |range: std::ops::Range<usize>| {
+        let decimal = |level: &Level| {
+            let (px, qty) = (snapshot.levels.px_decimals, snapshot.levels.qty_decimals);
+            (Decimal::new(level.px, px).to_string(), Decimal::new(level.qty, qty).to_string())
+        };
+        buffer.levels()[range].iter().map(decimal).collect::<Vec<_>>()
+    };
+    let pair = |px: &str, qty: &str| (px.to_owned(), qty.to_owned());
+    assert_eq!(shown(snapshot.levels.asks()), [pair("67855.2", "0.5"), pair("67856.0", "1.3"), pair("67860.5", "0.3")]);
+    assert_eq!(shown(snapshot.levels.bids()), [pair("67854.8", "1.7")]);
 }
 
 /// "RPI Orderbook": levels of price, quantity without RPI orders, quantity of RPI orders.

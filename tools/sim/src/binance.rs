@@ -192,6 +192,14 @@ impl Printer<'_> {
         )
     }
 
+    /// `referencePrice` of spot: the price of the last trade.
+    pub(crate) fn reference_price(&self, script: &Script) -> String {
+        let (time_ms, symbol) = (self.time_ms(), &self.instrument.symbol);
+        let mut px = String::new();
+        self.px(&mut px, script.last_trade().px);
+        format!("{{\"e\":\"referencePrice\",\"s\":\"{symbol}\",\"r\":{px},\"t\":{time_ms}}}")
+    }
+
     /// `forceOrder`: the order that a trade has filled closed a position by force.
     pub(crate) fn liquidation(&self, trade: Trade) -> String {
         let (time_ms, symbol) = (self.time_ms(), &self.instrument.symbol);
@@ -251,7 +259,7 @@ pub(crate) fn stream(venue: Venue, name: &str) -> Option<(String, Topic)> {
         // No orders are RPI orders here: the book is the same.
         ("rpiDepth@500ms", Venue::BinanceUsdm) => Topic::Depth,
         ("ticker", _) => Topic::DayTicker,
-        ("markPrice" | "markPrice@1s", Venue::BinanceUsdm) => Topic::MarkPrice,
+        ("markPrice" | "markPrice@1s", Venue::BinanceUsdm) | ("referencePrice", Venue::BinanceSpot) => Topic::MarkPrice,
         ("forceOrder", Venue::BinanceUsdm) => Topic::Liquidations,
         _ => return None,
     };

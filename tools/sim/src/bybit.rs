@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{
     digits::decimal,
     instrument::Instrument,
-    market::{Day, RPI, Topic, Window},
+    market::{Day, FULL, RPI, Topic, Window},
     script::{Script, Side, Trade},
 };
 
@@ -73,7 +73,11 @@ impl Printer<'_> {
     /// `orderbook.DEPTH`, either kind. `seq` orders updates across depths; here it is the script's update id.
     pub(crate) fn book(&self, kind: &str, depth: u32, [bids, asks]: &Window, id: u64, seq: u64) -> String {
         let (symbol, time_ms) = (&self.instrument.symbol, self.time_ms());
-        let (has_rpi, depth) = (depth == RPI, if depth == RPI { "rpi".to_owned() } else { depth.to_string() });
+        let (has_rpi, depth) = match depth {
+            RPI => (true, "rpi".to_owned()),
+            FULL => (false, "full".to_owned()),
+            depth => (false, depth.to_string()),
+        };
         let mut out = String::with_capacity(192 + 32 * (bids.len() + asks.len()));
         let _ = write!(
             out,
@@ -84,6 +88,21 @@ impl Printer<'_> {
         out.push_str(",\"a\":");
         self.levels(&mut out, asks, has_rpi);
         let _ = write!(out, ",\"u\":{id},\"seq\":{seq}}},\"cts\":{time_ms}}}");
+        out
+    }
+
+    /// The body of `GET /v5/market/full_orderbook`.
+    pub(crate) fn rest_book(&self, [bids, asks]: &Window, id: u64, seq: u64) -> String {
+        let (symbol, time_ms) = (&self.instrument.symbol, self.time_ms());
+        let mut out = format!("{{\"retCode\":0,\"retMsg\":\"OK\",\"result\":{{\"s\":\"{symbol}\",\"b\":");
+        self.levels(&mut out, bids, false);
+        out.push_str(",\"a\":");
+        self.levels(&mut out, asks, false);
+        let _ = write!(
+            out,
+            ",\"ts\":{0},\"u\":{id},\"seq\":{seq},\"cts\":{time_ms}}},\"retExtInfo\":{{}},\"time\":{0}}}",
+            time_ms + 1
+        );
         out
     }
 
@@ -188,6 +207,9 @@ pub(crate) fn topic(category: Category, name: &str) -> Option<(Topic, &str)> {
         let (depth, symbol) = rest.split_once('.')?;
         if depth == "rpi" && category == Category::Linear {
             return Some((Topic::Book(RPI), symbol));
+        }
+        if depth == "full" && category == Category::Linear {
+            return Some((Topic::Book(FULL), symbol));
         }
         let depth = depth.parse().ok().filter(|depth| match category {
             Category::Linear => DEPTHS.contains(depth),

@@ -18,10 +18,14 @@ const FIRST_ORDERS_US: u64 = 1_700_000_000_000_000;
 /// How old a stale snapshot is.
 const STALE_STEPS: usize = 200;
 
-/// In place of a depth: Bybit's book with RPI orders, which are a third of each quantity.
-pub(crate) const RPI: u32 = 1_000_050;
-/// Its levels.
-const RPI_LEVELS: usize = 50;
+/// More than any depth: a book with RPI orders, which are a third of each quantity, and as many levels as are added.
+const WITH_RPI: u32 = 1_000_000;
+/// In place of a depth: Bybit's book with RPI orders.
+pub(crate) const RPI: u32 = WITH_RPI + 50;
+/// Bybit's book of all levels, of which the socket sends changes only; as many as its snapshots by REST have.
+pub(crate) const FULL: u32 = 10_000;
+/// OKX's book with RPI orders.
+pub(crate) const RPI_OKX: u32 = WITH_RPI + 400;
 
 /// Topics of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +46,7 @@ pub(crate) enum Topic {
     Orders(u32),
     /// Statistics of the day, once a second.
     DayTicker,
-    /// Mark price and funding, once a second.
+    /// Mark price and funding, once a second; the reference price of Binance spot.
     MarkPrice,
     /// Orders that closed positions by force.
     Liquidations,
@@ -245,7 +249,7 @@ impl Market {
 
     /// Replaces the window of `depth` by the book's and returns the old one.
     pub(crate) fn renew_window(&mut self, depth: u32) -> Window {
-        let levels = if depth == RPI { RPI_LEVELS } else { depth as usize };
+        let levels = depth.checked_sub(WITH_RPI).unwrap_or(depth) as usize;
         let window = window(self.script.book(), levels);
         self.windows.insert(depth, window).unwrap_or_default()
     }

@@ -6,12 +6,17 @@ use crate::{
     chain::Link,
     digits::decimal,
     instrument::Instrument,
-    market::{Day, Topic, Window},
+    market::{Day, RPI_OKX, Topic, Window},
     script::{Script, Side, Trade},
 };
 
 /// Levels of the `books` topic.
 pub(crate) const DEPTH: u32 = 400;
+
+/// The channel of a book, and its checksum: `books-rpi` has none.
+const fn book_topic(depth: u32) -> (&'static str, &'static str) {
+    if depth == RPI_OKX { ("books-rpi", "") } else { ("books", ",\"checksum\":0") }
+}
 
 /// An instrument as OKX's frames print it.
 #[derive(Clone, Copy)]
@@ -47,12 +52,14 @@ impl Printer<'_> {
         out
     }
 
-    fn levels(&self, out: &mut String, levels: &[(i64, i64)]) {
+    /// The third member is an old one of `books`, and the quantity without RPI orders of `books-rpi`.
+    fn levels(&self, out: &mut String, levels: &[(i64, i64)], has_rpi: bool) {
         out.push('[');
         for (i, &(px, qty)) in levels.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let orders = u8::from(qty > 0);
-            let _ = write!(out, "{comma}[\"{}\",\"{}\",\"0\",\"{orders}\"]", self.px(px), self.qty(qty));
+            let third = if has_rpi { self.qty(qty - qty / 3) } else { "0".to_owned() };
+            let _ = write!(out, "{comma}[\"{}\",\"{}\",\"{third}\",\"{orders}\"]", self.px(px), self.qty(qty));
         }
         out.push(']');
     }
@@ -62,36 +69,38 @@ impl Printer<'_> {
     }
 
     /// The sides and the time of a book, in an object that is not closed yet.
-    fn book(&self, out: &mut String, [bids, asks]: &Window) {
+    fn book(&self, out: &mut String, [bids, asks]: &Window, has_rpi: bool) {
         out.push_str("{\"asks\":");
-        self.levels(out, asks);
+        self.levels(out, asks, has_rpi);
         out.push_str(",\"bids\":");
-        self.levels(out, bids);
+        self.levels(out, bids, has_rpi);
         let _ = write!(out, ",\"ts\":\"{}\"", self.time_ms());
     }
 
-    /// `books`, the whole: its `prevSeqId` is -1.
-    pub(crate) fn book_snapshot(&self, window: &Window, id: u64) -> String {
-        let mut out = self.begin("books");
+    /// `books` or `books-rpi`, the whole: its `prevSeqId` is -1.
+    pub(crate) fn book_snapshot(&self, depth: u32, window: &Window, id: u64) -> String {
+        let (topic, checksum) = book_topic(depth);
+        let mut out = self.begin(topic);
         out.push_str("\"action\":\"snapshot\",\"data\":[");
-        self.book(&mut out, window);
-        let _ = write!(out, ",\"checksum\":0,\"seqId\":{id},\"prevSeqId\":-1}}]}}");
+        self.book(&mut out, window, depth == RPI_OKX);
+        let _ = write!(out, "{checksum},\"seqId\":{id},\"prevSeqId\":-1}}]}}");
         out
     }
 
     /// `books`, what changed; without a change it is the venue's sign of life, with both numbers the same.
-    pub(crate) fn book_update(&self, changes: &Window, link: Link) -> String {
-        let mut out = self.begin("books");
+    pub(crate) fn book_update(&self, depth: u32, changes: &Window, link: Link) -> String {
+        let (topic, checksum) = book_topic(depth);
+        let mut out = self.begin(topic);
         out.push_str("\"action\":\"update\",\"data\":[");
-        self.book(&mut out, changes);
-        let _ = write!(out, ",\"checksum\":0,\"seqId\":{},\"prevSeqId\":{}}}]}}", link.id, link.previous);
+        self.book(&mut out, changes, depth == RPI_OKX);
+        let _ = write!(out, "{checksum},\"seqId\":{},\"prevSeqId\":{}}}]}}", link.id, link.previous);
         out
     }
 
     /// The body of `GET /api/v5/market/books`.
     pub(crate) fn rest_book(&self, window: &Window, id: u64) -> String {
         let mut out = "{\"code\":\"0\",\"msg\":\"\",\"data\":[".to_owned();
-        self.book(&mut out, window);
+        self.book(&mut out, window, false);
         let _ = write!(out, ",\"seqId\":{id}}}]}}");
         out
     }
@@ -101,7 +110,7 @@ impl Printer<'_> {
         let [bid, ask] = script.book().touch();
         let mut out = self.begin("bbo-tbt");
         out.push_str("\"data\":[");
-        self.book(&mut out, &[vec![bid], vec![ask]]);
+        self.book(&mut out, &[vec![bid], vec![ask]], false);
         let _ = write!(out, ",\"seqId\":{id}}}]}}");
         out
     }
@@ -192,6 +201,7 @@ impl Printer<'_> {
 pub(crate) fn topic(name: &str) -> Option<Topic> {
     match name {
         "books" => Some(Topic::Book(DEPTH)),
+        "books-rpi" => Some(Topic::Book(RPI_OKX)),
         "bbo-tbt" => Some(Topic::BestQuote),
         "tickers" => Some(Topic::DayTicker),
         "trades" => Some(Topic::Trades),

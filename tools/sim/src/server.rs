@@ -54,7 +54,8 @@ pub(crate) fn rest_book(exchange: &mut Exchange, index: usize, limit: usize) -> 
     let body = match exchange.venue {
         Venue::BinanceSpot | Venue::BinanceUsdm => binance::snapshot(exchange, index, limit, fault),
         Venue::Okx => okx::snapshot(exchange, index, limit, fault),
-        Venue::Kraken | Venue::Bybit | Venue::Deribit => return None,
+        Venue::Bybit => bybit::snapshot(exchange, index, limit, fault),
+        Venue::Kraken | Venue::Deribit => return None,
     };
     exchange.stats.snapshots += 1;
     match fault {

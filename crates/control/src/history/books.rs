@@ -260,6 +260,7 @@ mod tests {
             ts_event: None,
             ts_recv: None,
             derivative: None,
+            kind: "levels",
             known_levels: None,
             candles: Vec::new(),
             venue_symbol: symbol.replace('/', ""),

@@ -69,6 +69,8 @@ function fillBook(row, book, simulated) {
   text(row.cells[5], age);
 }
 
+const KINDS = { orders: " of single orders", rpi: " with RPI orders" };
+
 export function showBooks({ market, simulated }) {
   if (!market) return;
   const { books, feeds } = market;
@@ -82,7 +84,7 @@ export function showBooks({ market, simulated }) {
   });
   if (!chosen) return;
   text(document.getElementById("book-title"), `${chosen.symbol} on ${chosen.venue}`);
-  text(document.getElementById("book-says"), `Update ${count(chosen.update_id)}, proof: ${chosen.proof}` +
+  text(document.getElementById("book-says"), `Update ${count(chosen.update_id)}, proof: ${chosen.proof}${KINDS[chosen.kind] ?? ""}` +
     `${chosen.known_levels === null ? "" : `, known to ${count(chosen.known_levels)} levels`}${simulated ? ", simulated" : ""}`);
   if (before !== bookAddress(chosen)) showChosen();
 }

@@ -4,8 +4,9 @@ import { count, make, text, time } from "/figures/parts.js";
 import { bookAddress } from "./address.js";
 import { cells, clock, rows } from "./text.js";
 
-const NAMES = { gap: "an update is missing", duplicate: "an update came twice", checksum: "the checksum differs", best_levels: "the best bid and offer differ", connection: "the connection was lost", other: "the book was wrong" };
-const DID = { ignored: "ignored it; the book is unchanged", snapshot_requested: "marked the book stale and requested a snapshot", reconnecting: "marked its books stale and reconnects" };
+const NAMES = { gap: "an update is missing", duplicate: "an update came twice", checksum: "the checksum differs", best_levels: "the best bid and offer differ", behind: "the book is too old", connection: "the connection was lost", other: "the book was wrong" };
+const DID = { ignored: "ignored it; the book is unchanged", snapshot_requested: "marked the book stale and requested a snapshot", waiting: "marked the book stale until the venue's next one", reconnecting: "marked its books stale and reconnects" };
+const moment = (unixNs) => new Date(Number(unixNs) / 1e6).toISOString().slice(11, 23);
 const number = (digits) => (/^\d+$/.test(digits) ? count(Number(digits)) : digits);
 
 export function expected({ cause, expected: what }) {
@@ -13,6 +14,7 @@ export function expected({ cause, expected: what }) {
   if (cause === "checksum") return `checksum ${number(what)}`;
   if (cause === "duplicate") return "a new update";
   if (cause === "best_levels") return what;
+  if (cause === "behind") return `a book like the best bid and offer of ${moment(what)}`;
   return cause === "connection" ? "a connection" : "a valid update";
 }
 
@@ -21,6 +23,7 @@ export function received({ cause, received: what, count: times }) {
   if (cause === "gap") return `one after ${number(what)}${often}`;
   if (cause === "checksum") return `checksum ${number(what)}${often}`;
   if (cause === "duplicate") return `update ${number(what)} again${often}`;
+  if (cause === "behind") return `one of ${moment(what)}${often}`;
   return `${what || "another one"}${often}`;
 }
 

@@ -116,6 +116,9 @@ impl<'a> Visit<'a> {
                 if feed.level3 {
                     engine.follow_orders(id)?;
                 }
+                if feed.is_full() {
+                    engine.follow_full_book(id)?;
+                }
                 engine.subscribe(connection, id, now).map(|()| id)
             });
             let id = added.map_err(|error| anyhow::anyhow!("{} cannot be followed: {error}", listing.symbol))?;

@@ -323,8 +323,12 @@ impl Connection<'_> {
             Err(_) | Ok(Applied::Book { update: BookUpdate::Buffered, .. }) => self.look_at_drop(applied),
             Ok(Applied::Status { instrument, status }) => self.take_status(instrument, status),
             Ok(Applied::ListChanged) => self.feed.list_watch.hurry(Instant::now()),
+            Ok(Applied::Ticker(_)) => self.feed.note_incident(),
             Ok(applied) if self.feed.has_open_incidents => self.feed.end_incidents(applied),
             Ok(_) => {}
+        }
+        if let Ok(Applied::Book { instrument, update: BookUpdate::Snapshot }) = applied {
+            self.look_at_snapshot(instrument);
         }
         let link = &mut self.links[index];
         if !link.arrivals.is_complete() && link.arrivals.take(bytes, Instant::now()) {

@@ -7,6 +7,7 @@ use tt_model::Nanos;
 use tt_os::clock::unix_now;
 use tt_status::market::Incident;
 use tt_venue::BookLevel;
+use tt_venue::rules::JoinRule;
 
 use super::Feed;
 use crate::format::level_text;
@@ -33,11 +34,23 @@ impl Feed {
             IncidentCause::Duplicate { received } => ("duplicate", String::new(), received.to_string()),
             IncidentCause::Checksum { expected, received } => ("checksum", expected.to_string(), received.to_string()),
             IncidentCause::BestLevels { expected, received } => ("best_levels", best(expected), best(received)),
+            IncidentCause::Behind { expected, received } => ("behind", expected.0.to_string(), received.0.to_string()),
             IncidentCause::Other => ("other", String::new(), String::new()),
         };
         let is_ignored = matches!(found.cause, IncidentCause::Duplicate { .. });
-        let reaction = if is_ignored { "ignored" } else { "snapshot_requested" };
+        // Each message of such a venue is the whole book: the next one comes unasked.
+        let waits = spec.venue.rules().join == JoinRule::Whole
+            && matches!(found.cause, IncidentCause::Behind { .. } | IncidentCause::BestLevels { .. });
+        let reaction = match (is_ignored, waits) {
+            (true, _) => "ignored",
+            (false, true) => "waiting",
+            (false, false) => "snapshot_requested",
+        };
         let symbol = self.symbol(found.instrument).unwrap_or_default().to_owned();
+        if waits {
+            let venue = self.config.venue.name();
+            tracing::warn!(venue, symbol, cause, expected, received, "market: the book is stale until the next one");
+        }
         let update_id = found.update_id;
         self.keep(Incident { symbol, cause, expected, received, reaction, update_id, ..Incident::default() });
         self.has_open_incidents |= !is_ignored;
@@ -74,7 +87,7 @@ impl Feed {
     #[cold]
     pub(super) fn end_incidents(&mut self, applied: Applied) {
         let Applied::Book { instrument, .. } = applied else { return };
-        if self.intake.is_verified(instrument)
+        if self.intake.is_restored(instrument)
             && let Some(symbol) = self.symbol(instrument).map(str::to_owned)
         {
             self.end_where(|incident| incident.symbol == symbol, unix_now());
@@ -83,7 +96,7 @@ impl Feed {
 
     /// Ends the incidents of a connection when every book is proved again.
     pub(super) fn end_lost_connection(&mut self, now: Nanos) {
-        if self.has_open_incidents && self.instruments.iter().all(|of| self.intake.is_verified(*of)) {
+        if self.has_open_incidents && self.instruments.iter().all(|of| self.intake.is_restored(*of)) {
             self.end_where(|_| true, now);
         }
     }

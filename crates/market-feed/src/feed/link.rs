@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
+use hyper::Uri;
 use tokio::time::Sleep;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -73,13 +74,49 @@ pub(super) struct Link {
 /// # Errors
 /// It cannot be opened, or the engine holds no more connections; in words.
 pub(super) async fn open(feed: &mut Feed, config: &LinkConfig) -> Result<Link, String> {
-    tokio::time::sleep_until(feed.address.connect().into()).await;
-    let opened = socket::open_packed(&config.streams, feed.config.compressed, feed.clock).await;
-    let (socket, last_read) = opened.map_err(|error| format!("{error:#}"))?;
+    let (streams, socket, last_read) = open_any(config, feed.config.compressed, &feed.address, feed.clock)
+        .await
+        .map_err(|error| format!("{error:#}"))?;
     let venue = feed.config.venue;
-    let id = feed.intake.open_connection(venue, &config.streams.to_string(), unix_now());
+    let id = feed.intake.open_connection(venue, &streams.to_string(), unix_now());
     let id = id.map_err(|_| NO_CONNECTION.to_owned())?;
+    if streams != config.streams {
+        prefer(feed, &streams);
+    }
     Ok(Link { generation: Some(0), ..link(feed, id, (socket, last_read), config.topics.clone()) })
+}
+
+/// Opens the first address of `config` that can be reached.
+///
+/// # Errors
+/// That of the first address if none can. One that refuses is reached.
+async fn open_any(
+    config: &LinkConfig,
+    compressed: bool,
+    address: &Address,
+    clock: Clock,
+) -> anyhow::Result<(Uri, Socket, LastRead)> {
+    let mut unreached = None;
+    for streams in std::iter::once(&config.streams).chain(&config.fallback) {
+        tokio::time::sleep_until(address.connect().into()).await;
+        match socket::open_packed(streams, compressed, clock).await {
+            Ok((socket, last_read)) => return Ok((streams.clone(), socket, last_read)),
+            Err(error) if error.is::<socket::Refused>() => return Err(unreached.unwrap_or(error)),
+            Err(error) => drop(unreached.get_or_insert(error)),
+        }
+    }
+    Err(unreached.unwrap_or_else(|| anyhow::anyhow!("no address")))
+}
+
+/// Uses the address that was reached from here on, and the others where it is not.
+fn prefer(feed: &mut Feed, reached: &Uri) {
+    let config = &mut feed.config;
+    let Some(at) = config.streams_fallback.iter().position(|known| known == reached) else { return };
+    let first = config.streams_fallback.remove(at);
+    let unreached = std::mem::replace(&mut config.streams, first);
+    config.streams_fallback.push(unreached);
+    let (venue, url) = (config.venue.name(), reached.to_string());
+    tracing::warn!(venue, url, "market: the first address cannot be reached: this one is used instead");
 }
 
 /// An open WebSocket that waits for its place among the links.
@@ -96,10 +133,9 @@ pub(super) async fn open_successors(
 ) -> Result<Vec<Opened>, String> {
     let mut opened = Vec::with_capacity(configs.len());
     for config in configs {
-        tokio::time::sleep_until(address.connect().into()).await;
-        let (socket, last_read) =
-            socket::open_packed(&config.streams, compressed, clock).await.map_err(|error| format!("{error:#}"))?;
-        opened.push((config, socket, last_read));
+        let (streams, socket, last_read) =
+            open_any(&config, compressed, &address, clock).await.map_err(|error| format!("{error:#}"))?;
+        opened.push((LinkConfig { streams, ..config }, socket, last_read));
     }
     Ok(opened)
 }

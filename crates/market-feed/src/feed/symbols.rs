@@ -9,6 +9,7 @@ use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 use tt_status::market_streams::BookOrders;
 use tt_venue::listing::InstrumentStatus;
+use tt_venue::rules::Numbering;
 
 use super::Feed;
 use super::connection::Connection;
@@ -47,6 +48,8 @@ pub(crate) struct ListWatch {
     requested: Option<Instant>,
     /// Whether the list on its way is for this.
     is_under_way: bool,
+    /// Whether the list after the next one is requested soon, too: a symbol may be in neither.
+    wants_two: bool,
     statuses: HashMap<InstrumentId, InstrumentStatus>,
     /// Symbols that the last list did not have.
     absent: Vec<InstrumentId>,
@@ -61,6 +64,7 @@ impl ListWatch {
             due,
             requested: None,
             is_under_way: false,
+            wants_two: false,
             statuses: HashMap::new(),
             absent: Vec::new(),
             ended: Vec::new(),
@@ -75,6 +79,12 @@ impl ListWatch {
     /// The list has changed: it is requested soon, and not much more often for that.
     pub(super) fn hurry(&mut self, now: Instant) {
         self.due = self.due.min(self.requested.map_or(now, |at| now.max(at + LIST_GAP)));
+    }
+
+    /// A book is empty, which may mean that its instrument has ended: two lists without it say so.
+    pub(super) fn doubt(&mut self, now: Instant) {
+        self.hurry(now);
+        self.wants_two = true;
     }
 
     /// Why a symbol ends by what the newest list says of it; `None` if it goes on.
@@ -240,6 +250,24 @@ impl Connection<'_> {
             self.judge(id, status);
         }
         self.follow_again(|ended| status_of(&ended.symbol) == Some(InstrumentStatus::Trading));
+        if std::mem::take(&mut self.feed.list_watch.wants_two) {
+            self.feed.list_watch.hurry(Instant::now());
+        }
+    }
+
+    /// Looks at a whole book that came on the socket. At venues that number from one again, an empty one with that number
+    /// is the last of an instrument that was delisted (bybit-exchange.github.io/docs/v5/websocket/public/orderbook, read in
+    /// 2026-11), or the first after a restart: the list tells which.
+    pub(super) fn look_at_snapshot(&mut self, id: InstrumentId) {
+        if self.feed.config.venue.rules().numbering != Numbering::RangeFromOne {
+            return;
+        }
+        let top = self.feed.intake.top_of_book(id);
+        if top.is_some_and(|top| top.update_id == 1 && top.bid.is_none() && top.ask.is_none()) {
+            let (venue, symbol) = (self.feed.config.venue.name(), self.feed.symbol(id).unwrap_or_default());
+            tracing::warn!(venue, symbol, "market: the venue has emptied the book: it may be delisted");
+            self.feed.list_watch.doubt(Instant::now());
+        }
     }
 }
 

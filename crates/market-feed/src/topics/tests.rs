@@ -172,3 +172,69 @@ fn a_request_that_is_refused_is_asked_for_again_in_halves() {
     assert_eq!((taken, refused, requests.all_answered()), (expected, vec!["NOUSDT".to_owned(); 3], true));
     assert!(sent <= 15, "{sent}");
 }
+
+/// "Exchange accounts are limited to 10 WebSocket subscriptions on a per product, per channel basis"
+/// (docs.cdp.coinbase.com/exchange/websocket-feed/rate-limits).
+#[test]
+fn a_refusal_at_the_limit_of_coinbase_says_how_many_subscriptions_there_are() {
+    let rules = Venue::CoinbaseExchange.rules().l3.unwrap();
+    let refusal = |reason: &str| {
+        let topics = rules.default_topics().take(1).collect();
+        let mut requests = Requests::new(rules, topics, 0, Duration::from_secs(1));
+        requests.subscribe(&["BTC-USD".to_owned()]);
+        let answer = json!({"type": "error", "message": "Failed to subscribe", "reason": reason});
+        requests.take(&answer.to_string()).refusal.unwrap()
+    };
+    let at_limit = refusal("subscription Limit exceeded");
+    let hint = "an account has 10 subscriptions of one product and channel, and more with a paid tier";
+    assert!(at_limit.subject.contains("BTC-USD"), "{at_limit:?}");
+    assert_eq!(at_limit.reason, format!("subscription Limit exceeded ({hint})"));
+    assert_eq!(refusal("full is not a valid channel").reason, "full is not a valid channel");
+}
+
+/// docs/market-topics.md from the rules: each topic with the month and the source of its last check.
+/// `TRUETICK_ACCEPT=1` writes it.
+#[test]
+fn the_list_of_topics_has_the_last_check_of_each() {
+    let mut page = include_str!("../../../../docs/market-topics.md").to_owned();
+    let (begin, end) = ("<!-- BEGIN: topics -->\n", "<!-- END: topics -->");
+    let from = page.find(begin).expect("the list begins") + begin.len();
+    let to = page.find(end).expect("the list ends");
+    let mut list = String::new();
+    for venue in Venue::ALL {
+        let rules = venue.rules();
+        let kinds =
+            [("", Some(rules)), (" with `level3`", rules.l3), (" with `rpi`", rules.rpi), (", all levels", rules.full)];
+        for (what, rules) in kinds.into_iter().filter_map(|(what, rules)| Some((what, rules?))) {
+            list += &section(&format!("`{}`{what}", venue.name()), rules.topics, rules.check());
+        }
+        if let Some(account) = rules.account.filter(|account| !account.topics.is_empty()) {
+            list += &section(&format!("`{}`, account", venue.name()), account.topics, rules.check());
+        }
+    }
+    if std::env::var_os("TRUETICK_ACCEPT").is_some() {
+        page.replace_range(from..to, &list);
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/market-topics.md");
+        std::fs::write(path, page).expect("the page is written");
+        return;
+    }
+    assert!(page[from..to] == list, "docs/market-topics.md is not up to date: TRUETICK_ACCEPT=1");
+}
+
+fn section(title: &str, topics: &[Topic], usual: tt_venue::rules::TopicCheck) -> String {
+    let mut sources = vec![usual.source];
+    let mut rows = String::new();
+    for topic in topics {
+        let check = topic.check.unwrap_or(usual);
+        let known = sources.iter().position(|source| *source == check.source);
+        let number = known.unwrap_or_else(|| {
+            sources.push(check.source);
+            sources.len() - 1
+        });
+        let depth = topic.depth.map_or(String::new(), |depth| format!(", {depth} levels"));
+        let (name, text) = (topic_name(topic.kind), topic.text);
+        rows += &format!("| {name}{depth} | `{text}` | {} | {} |\n", check.month, number + 1);
+    }
+    let sources: String = sources.iter().enumerate().map(|(at, source)| format!("{}. {source}\n", at + 1)).collect();
+    format!("### {title}\n\n| topic | request | checked | source |\n|---|---|---|---|\n{rows}\n{sources}\n")
+}

@@ -4,6 +4,7 @@ mod aliases;
 mod binance;
 mod ends;
 mod hostile;
+mod hyperliquid;
 mod limits;
 mod options;
 mod rest;

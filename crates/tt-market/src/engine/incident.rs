@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::instrument::{Instrument, SeenTicker};
-use tt_model::InstrumentId;
+use tt_model::{InstrumentId, Nanos};
 use tt_venue::BookLevel;
 use tt_venue::event::BookDelta;
 use tt_venue::rules::Numbering;
@@ -46,6 +46,14 @@ pub enum IncidentCause {
         expected: [BookLevel; 2],
         /// Those of the book.
         received: [BookLevel; 2],
+    },
+    /// The venue's best levels are newer than its last whole book by more than its books are apart
+    /// ([`Engine::set_book_spacing`]). Both are the venue's times.
+    Behind {
+        /// Of the best levels.
+        expected: Nanos,
+        /// Of the book.
+        received: Nanos,
     },
     /// Another reason for which the book was lost: a level outside its rules, a frame that cannot be read, a crossed book.
     Other,

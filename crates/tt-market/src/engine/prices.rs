@@ -113,6 +113,10 @@ impl Engine {
             self.mirror(index, CandleSource::LastPrice, ts_recv, event.ts_event, (last_px, Qty(0)));
         }
         self.writer.store_ticker(id, ticker);
+        let has_best = event.bid_qty.is_some() && event.ask_qty.is_some() && event.ts_event.0 != 0;
+        if has_best && self.instruments[index].spacing.is_some() {
+            self.note_best_time(index, event.ts_event, ts_recv);
+        }
         self.merge_contract(index, event, ts_recv)?;
         Ok(id)
     }

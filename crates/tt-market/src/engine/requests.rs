@@ -44,6 +44,7 @@ impl Engine {
         known.skips_next = known.overlap == Some(Overlap::Follows);
         known.trust = Trust::default();
         known.attempts = 0;
+        (known.ts_book, known.ts_best) = (Nanos(0), Nanos(0));
         known.is_resync = false;
         known.not_before = now;
         known.tickers.clear();

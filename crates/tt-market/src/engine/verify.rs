@@ -108,7 +108,11 @@ impl Engine {
             return Ok(Proof::Syncing);
         }
         if !instrument.rules.is_provable() {
-            return Ok(Proof::Unverified);
+            if instrument.spacing.is_none() {
+                return Ok(Proof::Unverified);
+            }
+            instrument.ts_book = change.ts_event;
+            return Ok(self.proof_by_time(index));
         }
         counters.sequence_matches += u64::from(change.follows);
         let proof = match instrument.tickers.find(change.update_id) {

@@ -6,6 +6,7 @@ mod books;
 mod checksums;
 mod comparison;
 mod connections;
+mod freshness;
 mod numbers;
 mod readers;
 mod sequences;

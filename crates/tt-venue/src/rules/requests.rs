@@ -43,4 +43,6 @@ pub struct ResponseRule {
     pub reason: &'static [&'static str],
     /// Where the symbol of a response may be.
     pub subject: &'static [&'static str],
+    /// A word of a reason, in lower case, and what its readers should know then.
+    pub hints: &'static [(&'static str, &'static str)],
 }

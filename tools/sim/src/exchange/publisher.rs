@@ -7,7 +7,7 @@ use crate::{
     deribit,
     instrument::{Standing, Venue},
     kraken,
-    market::{Fault, Market, Subscriber, Topic, Window, changes},
+    market::{FULL, Fault, Market, Subscriber, Topic, Window, changes},
     okx,
     script::{Step, Trade},
 };
@@ -73,7 +73,10 @@ impl Exchange {
         let depth = asked(Topic::Depth).then(|| printer.depth_update(step));
         let new_second = unix_us / 1_000_000 != market.statistics_at_s;
         let day = (new_second && asked(Topic::DayTicker)).then(|| printer.day_ticker(&market.script, &market.day));
-        let mark = (new_second && asked(Topic::MarkPrice)).then(|| printer.mark_price(&market.script));
+        let mark = (new_second && asked(Topic::MarkPrice)).then(|| match self.venue {
+            Venue::BinanceSpot => printer.reference_price(&market.script),
+            _ => printer.mark_price(&market.script),
+        });
         self.markets[index].statistics_at_s = unix_us / 1_000_000;
         // The best quote leads its depth update at the venue; every fourth one trails here, to have both.
         let (before, after) = if step.last_update_id.is_multiple_of(4) { (None, quote) } else { (quote, None) };
@@ -138,13 +141,14 @@ impl Exchange {
                 frames.extend(trade.map(|trade| (Topic::Trades, printer.trade(trade))));
                 for turn in &turns {
                     let topic = Topic::Book(turn.depth);
-                    frames.extend(turn.link.map(|link| (topic, printer.book_update(&turn.changes, link))));
+                    frames.extend(turn.link.map(|link| (topic, printer.book_update(turn.depth, &turn.changes, link))));
                     let id = market.chains[&turn.depth].id();
-                    if quote {
+                    if quote && turn.depth == okx::DEPTH {
                         frames.push((Topic::BestQuote, printer.best_quote(&market.script, id)));
                     }
                     if new_second {
-                        let sign_of_life = printer.book_update(&Window::default(), Link { previous: id, id });
+                        let sign_of_life =
+                            printer.book_update(turn.depth, &Window::default(), Link { previous: id, id });
                         frames.push((topic, sign_of_life));
                     }
                 }
@@ -161,7 +165,7 @@ impl Exchange {
                 frames.extend(trade.map(|trade| (Topic::Trades, printer.trade(trade, seq))));
                 for turn in &turns {
                     let (whole, id) = (&market.windows[&turn.depth], market.chains[&turn.depth].id());
-                    let frame = if turn.is_reset || turn.depth == 1 && turn.link.is_some() {
+                    let frame = if turn.is_reset && turn.depth != FULL || turn.depth == 1 && turn.link.is_some() {
                         Some(printer.book("snapshot", turn.depth, whole, id, seq))
                     } else {
                         turn.link.map(|link| printer.book("delta", turn.depth, &turn.changes, link.id, seq))

@@ -1,7 +1,9 @@
-//! Deribit's messages about the platform and about its instruments.
+//! Messages about the platform and about its instruments: Deribit's, and Bybit's empty books.
 
 use super::Exchange;
+use crate::bybit;
 use crate::instrument::{Standing, Venue};
+use crate::market::{Topic, Window};
 
 impl Exchange {
     /// The connection follows the state of the platform, or no longer.
@@ -20,8 +22,10 @@ impl Exchange {
 
     /// Announces what becomes of an instrument, where the venue does that.
     pub(super) fn announce_state(&mut self, index: usize, standing: Standing) {
-        if self.venue != Venue::Deribit {
-            return;
+        match self.venue {
+            Venue::Deribit => {}
+            Venue::Bybit if standing == Standing::Delisted => return self.empty_books(index),
+            Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Kraken | Venue::Okx | Venue::Bybit => return,
         }
         let state = match standing {
             Standing::Trading => "open",
@@ -31,6 +35,19 @@ impl Exchange {
         let (ms, symbol) = (self.now_us() / 1000, &self.markets[index].instrument.symbol);
         let data = format!("{{\"timestamp\":{ms},\"state\":\"{state}\",\"instrument_name\":\"{symbol}\"}}");
         self.notify("instrument.state.any.any", &data, |connection| connection.has_instrument_states);
+    }
+
+    /// The last message of a book of Bybit that was delisted: no levels, and the number 1.
+    fn empty_books(&mut self, index: usize) {
+        let market = &self.markets[index];
+        let printer = bybit::Printer { instrument: &market.instrument, unix_us: self.now_us() };
+        let seq = market.script.update_id();
+        let depths = market.windows.keys().copied();
+        let frame = |depth| (Topic::Book(depth), printer.book("snapshot", depth, &Window::default(), 1, seq));
+        let frames: Vec<(Topic, String)> = depths.map(frame).collect();
+        for (topic, frame) in frames {
+            self.publish(index, topic, &frame);
+        }
     }
 
     /// Locks the currency of an instrument, or unlocks it: its state is in the list alone, as documented.

@@ -9,14 +9,17 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shared, binance::json_text, connection};
+use super::{Shared, binance::json_text, connection, rest_book, stale_script};
 use crate::{
     account::{API_KEY, is_signed_in_hex},
     bybit::{Category, Printer, topic},
     exchange::Exchange,
     instrument::Standing,
-    market::{Market, Subscriber, Topic},
+    market::{FULL, Market, SnapshotFault, Subscriber, Topic, window},
 };
+
+/// How far the number of a stale snapshot is behind.
+const STALE_NUMBERS: u64 = 200;
 
 /// Paths of the venue.
 pub(super) fn router(shared: Shared) -> Router {
@@ -25,6 +28,7 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v5/public/option", any(open_options))
         .route("/v5/private", any(open_private))
         .route("/v5/market/instruments-info", get(instruments))
+        .route("/v5/market/full_orderbook", get(full_book))
         .with_state(shared)
 }
 
@@ -181,6 +185,8 @@ fn follow(exchange: &mut Exchange, connection: u64, op: &str, found: Vec<(Topic,
         let market = &exchange.markets[index];
         let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
         let snapshot = match topic {
+            // The whole of it is by REST alone.
+            Topic::Book(FULL) => continue,
             Topic::Book(depth) => {
                 let (whole, id) = (&market.windows[&depth], market.chains[&depth].id());
                 printer.book("snapshot", depth, whole, id, market.script.update_id())
@@ -220,6 +226,35 @@ fn default_base() -> String {
 
 const fn default_limit() -> usize {
     500
+}
+
+#[derive(Deserialize)]
+struct FullBook {
+    category: String,
+    symbol: String,
+}
+
+async fn full_book(Query(query): Query<FullBook>, State(shared): State<Shared>) -> Response {
+    let mut exchange = shared.lock();
+    let found = exchange.market_index(&query.symbol).filter(|_| query.category == "linear");
+    let body = found.and_then(|index| rest_book(&mut exchange, index, FULL as usize));
+    json_text(body.unwrap_or_else(|| json!({"retCode": 10001, "retMsg": "params error", "result": {}}).to_string()))
+}
+
+/// The body of a whole book, under the number that the socket's book of all levels has.
+pub(super) fn snapshot(exchange: &Exchange, index: usize, limit: usize, fault: Option<SnapshotFault>) -> String {
+    let market = &exchange.markets[index];
+    let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
+    let seq = market.script.update_id();
+    // Without subscribers no number was given yet.
+    let id = market.chains.get(&FULL).map_or(seq, crate::chain::Chain::id);
+    match fault {
+        Some(SnapshotFault::Stale) => {
+            let script = stale_script(exchange, index);
+            printer.rest_book(&window(script.book(), limit), id.saturating_sub(STALE_NUMBERS), script.update_id())
+        }
+        Some(SnapshotFault::Partial) | None => printer.rest_book(&window(market.script.book(), limit), id, seq),
+    }
 }
 
 async fn instruments(Query(page): Query<Page>, State(shared): State<Shared>) -> Response {

@@ -166,7 +166,7 @@ fn take_of(exchange: &mut Exchange, connection: u64, text: &str, is_business: bo
         let market = &exchange.markets[index];
         let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
         let snapshot = match topic {
-            Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth], market.chains[&depth].id()),
+            Topic::Book(depth) => printer.book_snapshot(depth, &market.windows[&depth], market.chains[&depth].id()),
             Topic::DayTicker => printer.ticker(&market.script, &market.day),
             Topic::MarkPrice => printer.mark_price(&market.script),
             Topic::BestQuote

@@ -1,4 +1,4 @@
-//! What single venues do: trades at an address that does not send them, microseconds, RPI orders.
+//! What single venues do: trades at an address that does not send them, a second port, microseconds, RPI orders.
 
 use super::*;
 
@@ -58,6 +58,58 @@ fn block_trades_of_spot_are_counted_apart_from_the_market() {
     sim.stop();
 }
 
+/// Some networks let only port 443 out: what cannot be reached costs one attempt, and none after a reconnect.
+#[test]
+fn streams_are_followed_at_the_next_address_where_the_first_cannot_be_reached() {
+    let rules = Venue::BinanceSpot.rules();
+    let public = FeedConfig::public(Venue::BinanceSpot, Vec::new());
+    assert_eq!(public.streams_fallback, rules.streams_fallback);
+    // The venue's other port as `url` changes the order, and nothing else.
+    let other = FeedConfig::at(Venue::BinanceSpot, rules.streams_fallback[0].parse().unwrap(), Vec::new());
+    assert_eq!((other.streams.port_u16(), other.streams_fallback), (Some(443), vec![public.streams]));
+    assert_eq!(other.rest, public.rest);
+
+    let sim = simulator(2, 400.0);
+    let closed = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut config = feed(&sim, Venue::BinanceSpot);
+    config.rest = Some(format!("http://{}", sim.address(SimVenue::BinanceSpot)).parse().unwrap());
+    let reached = config.streams.clone();
+    config.streams = format!("ws://{}/stream", closed()).parse().unwrap();
+    config.streams_fallback = vec![format!("ws://{}/stream", closed()).parse().unwrap(), reached];
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    let followed = |connections: u64| {
+        reader.wait(SOON, || reader.status(0).connections == connections && connected(&reader) && reader.all_verified())
+    };
+    assert!(followed(1), "{:?}", reader.status(0));
+    assert_eq!((reader.status(0).last_error, reader.status(0).reconnects()), (None, 0));
+    sim.disconnect(SimVenue::BinanceSpot);
+    assert!(followed(2), "{:?}", reader.status(0));
+    running.stop();
+    sim.stop();
+}
+
+/// The price around which Binance lets orders of a symbol execute, which moves each second.
+#[test]
+fn the_reference_price_of_spot_is_shown_as_the_index_price() {
+    let sim = simulator(1, 200.0);
+    let mut config = feed(&sim, Venue::BinanceSpot);
+    config.also = vec![TopicKind::IndexPrice];
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    let (board, local) = reader.board(reader.instruments()[0].id).unwrap();
+    let index_px = || board.contract(local).and_then(|contract| contract.index_px);
+    assert!(reader.wait(SOON, || index_px().is_some()), "{:?}", reader.counters(0));
+    let shown = index_px().unwrap();
+    let steps = shown.mantissa_at(2).unwrap();
+    let trades = reader.wait(SOON, || !reader.trades(reader.instruments()[0].id).is_empty());
+    let last = reader.trades(reader.instruments()[0].id).last().unwrap().px.0;
+    assert!(trades && (last - steps).abs() < last / 10, "{shown} is near {last}");
+    running.stop();
+    assert_eq!(reader.counters(0).drops_total(), 0, "{:?}", reader.counters(0));
+    sim.stop();
+}
+
 #[test]
 fn spot_is_asked_for_microseconds() {
     let address = Venue::BinanceSpot.rules().streams;
@@ -82,10 +134,11 @@ fn spot_is_asked_for_microseconds() {
     sim.stop();
 }
 
-/// A book with RPI orders next to the one without: the simulator counts a third of each quantity of Bybit as RPI orders.
+/// A book with RPI orders next to the one without: the simulator counts a third of each quantity of Bybit and OKX as RPI
+/// orders.
 #[test]
 fn books_with_rpi_orders_have_every_quantity() {
-    for venue in [Venue::BinanceUsdm, Venue::BybitLinear] {
+    for venue in [Venue::BinanceUsdm, Venue::BybitLinear, Venue::Okx] {
         let sim = simulator(1, 0.0);
         let of_sim = simulated(venue).0;
         let mut config = feed(&sim, venue);
@@ -114,12 +167,67 @@ fn books_with_rpi_orders_have_every_quantity() {
             assert!(reader.wait(SOON, same), "{venue:?}: {:?} {:?}", depth_of(one), depth_of(other));
         }
         assert!(reader.counters(1).gaps == 0 && reader.counters(1).closes());
+        let shown = reader.snapshot(tt_os::clock::unix_now(), 1);
+        let kinds: Vec<(&str, &str)> = shown.books.iter().map(|book| (book.kind, book.proof)).collect();
+        assert_eq!(kinds.iter().map(|kind| kind.0).collect::<Vec<_>>(), ["levels", "rpi"]);
+        assert!(["sequence", "oracle"].contains(&kinds[1].1), "{kinds:?}");
         running.stop();
         sim.stop();
     }
     let none = FeedConfig::public(Venue::Kraken, Vec::new()).follow_rpi().unwrap_err().to_string();
     assert_eq!(
         none,
-        "market: kraken sends no books with RPI orders (rpi): binance_usdm, bybit_spot, bybit_linear, bybit_inverse"
+        "market: kraken sends no books with RPI orders (rpi): binance_usdm, bybit_spot, bybit_linear, bybit_inverse, okx"
     );
+}
+
+/// Bybit's `orderbook.full`: changes by the socket, joined to the whole book by REST, whatever goes wrong in between.
+#[test]
+fn a_book_of_all_levels_of_bybit_is_joined_by_rest() {
+    let sim = simulator(2, 0.0);
+    let mut config = feed(&sim, Venue::BybitLinear);
+    config.ask_depth(Some(10_000)).unwrap();
+    config.verify_every = Some(Duration::from_secs(1));
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    step_until_proved(&sim, &reader);
+    let is_true = |index: usize| {
+        let listed = &reader.instruments()[index];
+        let same = || {
+            // A book that is joined by REST waits for the next change.
+            if !proof(&reader, listed).is_verified() {
+                sim.step(SimVenue::Bybit, index, 1);
+            }
+            let (depth, truth) = (reader.depth(listed.id).unwrap(), sim.truth(SimVenue::Bybit, index).1);
+            let held =
+                |side: &[tt_venue::BookLevel]| side.iter().map(|level| (level.px.0, level.qty.0)).collect::<Vec<_>>();
+            let bids: Levels = truth.bids().map(|(px, qty)| (*px, *qty)).take(10).collect();
+            let asks: Levels = truth.asks().map(|(px, qty)| (*px, *qty)).take(10).collect();
+            proof(&reader, listed).is_verified() && (held(depth.bids()), held(depth.asks())) == (bids, asks)
+        };
+        assert!(reader.wait(SOON, same), "{index}: {:?}", reader.depth(listed.id));
+    };
+    for fault in [None, Some(Fault::Drop), Some(Fault::Reset), Some(Fault::Truncate), Some(Fault::FlipDigit)] {
+        for index in 0..2 {
+            if let Some(fault) = fault {
+                sim.fault(SimVenue::Bybit, index, fault);
+            }
+            sim.step(SimVenue::Bybit, index, 30);
+            if fault != Some(Fault::FlipDigit) {
+                is_true(index);
+            }
+        }
+    }
+    // Every level is compared with the book by REST: a digit that was changed is found, and the book is asked for again.
+    let compared = || {
+        (0..2).for_each(|index| _ = sim.step(SimVenue::Bybit, index, 1));
+        reader.counters(0).snapshot_matches >= 2 && reader.counters(0).snapshot_mismatches >= 1
+    };
+    assert!(reader.wait(2 * SOON, compared), "{:?}", reader.counters(0));
+    (0..2).for_each(is_true);
+    let counters = reader.counters(0);
+    assert!(counters.gaps >= 4 && sim.stats(SimVenue::Bybit).snapshots >= 6, "{counters:?}");
+    running.stop();
+    assert!(reader.counters(0).closes());
+    sim.stop();
 }

@@ -63,3 +63,29 @@ fn a_currency_that_is_locked_is_looked_up_in_the_list() {
     running.stop();
     sim.stop();
 }
+
+/// Bybit's documentation of `u`: 1 with no levels is the last message of a book that was delisted.
+#[test]
+fn a_book_that_the_venue_empties_is_looked_up_in_the_list() {
+    let sim = simulator(2, 400.0);
+    let mut config = feed(&sim, Venue::BybitLinear);
+    config.list_every = Some(Duration::from_secs(86_400));
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || connected(&reader) && reader.all_verified()), "{:?}", reader.status(0));
+    let first = reader.instruments()[0].clone();
+    // A restart begins with the number 1, too: its levels show that the instrument goes on.
+    sim.fault(SimVenue::Bybit, 1, Fault::Reset);
+    sim.set_standing(SimVenue::Bybit, 0, sim::Standing::Delisted);
+    let is_empty = || {
+        let top = reader.top_of_book(first.id).unwrap();
+        (top.bid, top.ask) == (None, None)
+    };
+    assert!(reader.wait(SOON, is_empty), "{:?}", reader.top_of_book(first.id));
+    waits_for(&reader, &[(&first.symbol, "the venue lists it no longer")]);
+    assert_eq!((reader.is_followed(first.id), reader.is_followed(reader.instruments()[1].id)), (false, true));
+    assert!(reader.status(0).connected && reader.all_verified(), "{:?}", reader.status(0));
+    assert_eq!((reader.status(0).connections, reader.counters(0).gaps), (1, 0));
+    running.stop();
+    sim.stop();
+}

@@ -22,6 +22,7 @@ const RESPONSE: ResponseRule = ResponseRule {
     rejected: &[("/error", "")],
     reason: &["/error/msg", "/error"],
     subject: &[],
+    hints: &[],
 };
 
 const REQUEST: RequestRule = RequestRule {
@@ -61,6 +62,8 @@ pub(crate) static SPOT: Rules = Rules {
         source: "developers.binance.com/docs/binance-spot-api-docs",
     },
     streams: "wss://stream.binance.com:9443/stream?timeUnit=MICROSECOND",
+    // Networks that let nothing but 443 out ("WebSocket Streams", general information; read in 2026-11).
+    streams_fallback: &["wss://stream.binance.com:443/stream?timeUnit=MICROSECOND"],
     rest: Some("https://api.binance.com"),
     rest_fallback: Some("https://api-gcp.binance.com"),
     regions: &[
@@ -91,6 +94,10 @@ pub(crate) static SPOT: Rules = Rules {
         Topic::optional(TopicKind::BlockTrades, "\"{lower}@blockTrade\"")
             .comes(&["{lower}@blockTrade", "blockTrade"], FirstFrame::AnyTime)
             .checked("2026-11", "developers.binance.com/docs/binance-spot-api-docs, changelog of 2026-05-12"),
+        // Each second, if the symbol has such a price; not documented is what comes if it has none.
+        Topic::optional(TopicKind::IndexPrice, "\"{lower}@referencePrice\"")
+            .comes(&["{lower}@referencePrice", "referencePrice"], FirstFrame::AnyTime)
+            .checked("2026-11", "developers.binance.com/docs/binance-spot-api-docs, changelog of 2026-03-09"),
         Topic::optional(TopicKind::Ticker, "\"{lower}@ticker\"")
             .comes(&["{lower}@ticker", "24hrTicker"], FirstFrame::TRADED),
         Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\"").comes(CANDLES, FirstFrame::TRADED),
@@ -123,6 +130,7 @@ pub(crate) static SPOT: Rules = Rules {
     account: Some(login::SPOT),
     l3: None,
     rpi: None,
+    full: None,
     documented_keys: KEYS,
     detection: detection::SPOT,
 };
@@ -155,6 +163,7 @@ pub(crate) static USDM: Rules = Rules {
         source: "developers.binance.com/docs/derivatives",
     },
     streams: "wss://fstream.binance.com/public/stream",
+    streams_fallback: &[],
     rest: Some("https://fapi.binance.com"),
     rest_fallback: None,
     regions: &[],

@@ -6,5 +6,6 @@ mod scan;
 mod shapes;
 
 pub(in crate::venues) use general::parse as general;
+pub(super) use general::parse_snapshot;
 pub(in crate::venues) use scan::parse as scan;
 pub(in crate::venues) use shapes::parse as shapes;

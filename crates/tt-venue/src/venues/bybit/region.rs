@@ -7,6 +7,7 @@ use crate::rules::Region;
 macro_rules! regions {
     ($category:literal) => {
         &[
+            // Streams are documented for spot alone: those of contracts by pattern; `url` and `rest_url` set others.
             region!("eu", "stream.bybit.eu", "api.bybit.eu", $category),
             region!("nl", "stream.bybit.com", "api.bybit.nl", $category),
             region!("tr", "stream.bybit.tr", "api.bybit.tr", $category),

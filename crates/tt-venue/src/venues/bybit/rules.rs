@@ -1,12 +1,13 @@
 //! Bybit's rules, API version 5 (bybit-exchange.github.io/docs/v5/ws/connect).
 
 use super::keys::KEYS;
+use super::messages::parse_snapshot;
 use super::{detection, listing, login, region};
 use crate::checksum::Checksum;
 use crate::listing::InstrumentList;
 use crate::rules::{
-    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, RequestRule, ResponseRule,
-    Rules, Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, Rate, RequestRule, ResponseRule,
+    Rules, Snapshot, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -31,6 +32,7 @@ pub(crate) static LINEAR: Rules = Rules {
         source: "bybit-exchange.github.io/docs/changelog",
     },
     streams: "wss://stream.bybit.com/v5/public/linear",
+    streams_fallback: &[],
     rest: Some("https://api.bybit.com"),
     rest_fallback: Some("https://api.bytick.com"),
     regions: region::LINEAR,
@@ -57,6 +59,7 @@ pub(crate) static LINEAR: Rules = Rules {
         rejected: &[("/success", "false")],
         reason: &["/ret_msg"],
         subject: &[],
+        hints: &[],
     },
     join: JoinRule::Socket,
     numbering: Numbering::RangeFromOne,
@@ -80,6 +83,7 @@ pub(crate) static LINEAR: Rules = Rules {
     account: Some(login::ACCOUNT),
     l3: None,
     rpi: Some(&LINEAR_RPI),
+    full: Some(&LINEAR_FULL),
     documented_keys: KEYS,
     detection: detection::LINEAR,
 };
@@ -99,6 +103,7 @@ pub(crate) static INVERSE: Rules = Rules {
     },
     detection: detection::INVERSE,
     rpi: Some(&INVERSE_RPI),
+    full: Some(&INVERSE_FULL),
     ..LINEAR
 };
 
@@ -124,6 +129,7 @@ pub(crate) static SPOT: Rules = Rules {
     },
     detection: detection::SPOT,
     rpi: Some(&SPOT_RPI),
+    full: Some(&SPOT_FULL),
     ..LINEAR
 };
 
@@ -157,6 +163,7 @@ pub(crate) static OPTION: Rules = Rules {
     },
     detection: detection::OPTION,
     rpi: None,
+    full: None,
     ..LINEAR
 };
 
@@ -170,3 +177,58 @@ const RPI_TOPICS: &[Topic] = &[
 pub(crate) static LINEAR_RPI: Rules = Rules { topics: RPI_TOPICS, depths: &[50], depth: 50, ..LINEAR };
 pub(crate) static INVERSE_RPI: Rules = Rules { topics: RPI_TOPICS, depths: &[50], depth: 50, ..INVERSE };
 pub(crate) static SPOT_RPI: Rules = Rules { topics: RPI_TOPICS, depths: &[50], depth: 50, ..SPOT };
+
+/// All levels: changes each 200 ms, joined to a book by REST with the same numbers
+/// (bybit-exchange.github.io/docs/v5/websocket/public/full-ob and market/full-ob).
+const FULL_TOPICS: &[Topic] = &[
+    Topic::standard(TopicKind::Book, "\"orderbook.full.{symbol}\"")
+        .comes(&["orderbook.full.{symbol}"], FirstFrame::ACTIVE)
+        .checked("2026-11", "bybit-exchange.github.io/docs/v5/websocket/public/full-ob; contracts by clients alone"),
+    Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\"").comes(&["tickers.{symbol}"], FirstFrame::SOON),
+    Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\"")
+        .comes(&["publicTrade.{symbol}"], FirstFrame::AnyTime),
+];
+
+/// Ten thousand levels of each side.
+const fn whole_book(path: &'static str) -> Option<Snapshot> {
+    let (parse, parse_general) = (parse_snapshot, parse_snapshot);
+    Some(Snapshot { path, levels: 10_000, parse, parse_general, compare_once: false })
+}
+
+/// Live on spot since 2026-07-16. Of contracts, clients show the same topics, and the venue's text no date.
+pub(crate) static SPOT_FULL: Rules = Rules {
+    snapshot: whole_book("/v5/market/full_orderbook?category=spot&symbol={symbol}"),
+    topics: FULL_TOPICS,
+    depths: &[10_000],
+    depth: 10_000,
+    truncates: false,
+    join: JoinRule::Rest(Overlap::Next),
+    // A whole book is a megabyte.
+    snapshot_gap: Nanos::from_secs(1),
+    resyncs: Rate { burst: 10, gap: Nanos::from_secs(5) },
+    rpi: None,
+    full: None,
+    ..SPOT
+};
+pub(crate) static LINEAR_FULL: Rules = Rules {
+    name: LINEAR.name,
+    evidence: LINEAR.evidence,
+    main_symbol: LINEAR.main_symbol,
+    streams: LINEAR.streams,
+    regions: LINEAR.regions,
+    instruments: LINEAR.instruments,
+    detection: LINEAR.detection,
+    snapshot: whole_book("/v5/market/full_orderbook?category=linear&symbol={symbol}"),
+    ..SPOT_FULL
+};
+pub(crate) static INVERSE_FULL: Rules = Rules {
+    name: INVERSE.name,
+    evidence: INVERSE.evidence,
+    main_symbol: INVERSE.main_symbol,
+    streams: INVERSE.streams,
+    regions: INVERSE.regions,
+    instruments: INVERSE.instruments,
+    detection: INVERSE.detection,
+    snapshot: whole_book("/v5/market/full_orderbook?category=inverse&symbol={symbol}"),
+    ..SPOT_FULL
+};

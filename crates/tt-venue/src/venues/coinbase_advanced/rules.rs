@@ -20,6 +20,7 @@ pub(crate) static RULES: Rules = Rules {
         source: "docs.cdp.coinbase.com/advanced-trade",
     },
     streams: "wss://advanced-trade-ws.coinbase.com",
+    streams_fallback: &[],
     rest: Some("https://api.coinbase.com"),
     rest_fallback: None,
     regions: &[],
@@ -65,6 +66,7 @@ pub(crate) static RULES: Rules = Rules {
         rejected: &[("/type", "error")],
         reason: &["/message"],
         subject: &[],
+        hints: &[],
     },
     join: JoinRule::Socket,
     numbering: Numbering::Connection,
@@ -89,6 +91,7 @@ pub(crate) static RULES: Rules = Rules {
     account: Some(login::ACCOUNT),
     l3: None,
     rpi: None,
+    full: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

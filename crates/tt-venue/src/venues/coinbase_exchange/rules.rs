@@ -21,6 +21,7 @@ pub(crate) static RULES: Rules = Rules {
         source: "docs.cdp.coinbase.com/exchange",
     },
     streams: "wss://ws-feed.exchange.coinbase.com",
+    streams_fallback: &[],
     rest: Some("https://api.exchange.coinbase.com"),
     rest_fallback: None,
     regions: &[Region {
@@ -62,6 +63,12 @@ pub(crate) static RULES: Rules = Rules {
         rejected: &[("/type", "error")],
         reason: &["/reason", "/message"],
         subject: &[],
+        hints: &[(
+            // docs.cdp.coinbase.com/exchange/websocket-feed/rate-limits, read in 2026-11. The words of the refusal are not
+            // documented.
+            "limit",
+            "an account has 10 subscriptions of one product and channel, and more with a paid tier",
+        )],
     },
     join: JoinRule::Socket,
     numbering: Numbering::None,
@@ -83,6 +90,7 @@ pub(crate) static RULES: Rules = Rules {
     account: Some(login::ACCOUNT),
     l3: Some(&FULL),
     rpi: None,
+    full: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

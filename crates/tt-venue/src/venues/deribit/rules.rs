@@ -20,6 +20,7 @@ pub(crate) static RULES: Rules = Rules {
         source: "docs.deribit.com",
     },
     streams: "wss://www.deribit.com/ws/api/v2",
+    streams_fallback: &[],
     rest: Some("https://www.deribit.com"),
     rest_fallback: None,
     regions: &[
@@ -67,6 +68,7 @@ pub(crate) static RULES: Rules = Rules {
         rejected: &[("/error", "")],
         reason: &["/error/message"],
         subject: &[],
+        hints: &[],
     },
     join: JoinRule::Socket,
     numbering: Numbering::Chain,
@@ -96,6 +98,7 @@ pub(crate) static RULES: Rules = Rules {
     account: Some(login::ACCOUNT),
     l3: None,
     rpi: None,
+    full: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

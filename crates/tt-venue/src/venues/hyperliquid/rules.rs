@@ -20,6 +20,7 @@ pub(crate) static RULES: Rules = Rules {
         source: "hyperliquid.gitbook.io/hyperliquid-docs",
     },
     streams: "wss://api.hyperliquid.xyz/ws",
+    streams_fallback: &[],
     rest: Some("https://api.hyperliquid.xyz"),
     rest_fallback: None,
     regions: &[Region {
@@ -74,6 +75,7 @@ pub(crate) static RULES: Rules = Rules {
         rejected: &[("/channel", "error")],
         reason: &["/data"],
         subject: &["/data/subscription/coin"],
+        hints: &[],
     },
     join: JoinRule::Whole,
     numbering: Numbering::None,
@@ -99,6 +101,7 @@ pub(crate) static RULES: Rules = Rules {
     account: Some(login::ACCOUNT),
     l3: None,
     rpi: None,
+    full: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

@@ -20,6 +20,7 @@ pub(crate) static RULES: Rules = Rules {
         source: "docs.kraken.com/api/docs/change-log",
     },
     streams: "wss://ws.kraken.com/v2",
+    streams_fallback: &[],
     rest: None,
     rest_fallback: None,
     regions: &[],
@@ -61,6 +62,7 @@ pub(crate) static RULES: Rules = Rules {
         rejected: &[("/success", "false"), ("/error", "")],
         reason: &["/error"],
         subject: &["/symbol"],
+        hints: &[],
     },
     join: JoinRule::Socket,
     // Its times say nothing: "do not sort by timestamp" (docs.kraken.com, book guide). The checksum is the proof.
@@ -89,6 +91,7 @@ pub(crate) static RULES: Rules = Rules {
     account: Some(login::ACCOUNT),
     l3: Some(&LEVEL3),
     rpi: None,
+    full: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

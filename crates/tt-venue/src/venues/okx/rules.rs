@@ -23,6 +23,7 @@ pub(crate) static RULES: Rules = Rules {
         source: "www.okx.com/docs-v5/log_en",
     },
     streams: "wss://ws.okx.com:8443/ws/v5/public",
+    streams_fallback: &[],
     rest: Some("https://openapi.okx.com"),
     rest_fallback: Some("https://www.okx.com"),
     // Accounts of another region are refused with error 60032.
@@ -95,6 +96,7 @@ pub(crate) static RULES: Rules = Rules {
         rejected: &[("/event", "error")],
         reason: &["/msg"],
         subject: &["/arg/instId"],
+        hints: &[],
     },
     join: JoinRule::Both(Overlap::Follows),
     numbering: Numbering::Chain,
@@ -119,7 +121,27 @@ pub(crate) static RULES: Rules = Rules {
     address: AddressLimits::new("okx", Rate { burst: 1, gap: Nanos::from_millis(334) }),
     account: Some(login::ACCOUNT),
     l3: None,
-    rpi: None,
+    rpi: Some(&RPI),
+    full: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
+};
+
+/// Books with RPI orders, which `books` and `tickers` leave out: `books-rpi` at the public address, without a login, since
+/// 2026-07-28 (www.okx.com/docs-v5/log_en, entry of 2026-07-08, read in 2026-11). It is the announced `books-elp-all` under
+/// its final name; the names of ELP ended on 2026-10-31. That its books by REST have the numbers of the stream is not
+/// documented: they are neither joined nor compared.
+pub(crate) static RPI: Rules = Rules {
+    snapshot: None,
+    topics: &[
+        Topic::standard(TopicKind::Book, r#"{"channel":"books-rpi","instId":"{symbol}"}"#)
+            .comes(&["books-rpi"], FirstFrame::SOON)
+            .checked("2026-11", "www.okx.com/docs-v5/log_en, entry of 2026-07-08"),
+        Topic::standard(TopicKind::Trades, r#"{"channel":"trades","instId":"{symbol}"}"#)
+            .comes(&["trades"], FirstFrame::AnyTime),
+    ],
+    join: JoinRule::Socket,
+    checksum: Checksum::None,
+    rpi: None,
+    ..RULES
 };

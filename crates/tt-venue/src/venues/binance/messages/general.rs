@@ -53,6 +53,10 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseEr
             buffer.push_ticker(ticker(object)?)?;
             Ok(Event::Tickers)
         }
+        b"referencePrice" => {
+            buffer.push_ticker(reference_price(object)?)?;
+            Ok(Event::Tickers)
+        }
         b"markPriceUpdate" => mark_price(object).map(Event::MarkPrice),
         b"aggTrade" => {
             buffer.push_trade(aggregate_trade(object)?)?;
@@ -97,6 +101,17 @@ pub(super) fn ticker(object: &impl Keyed) -> Result<Ticker, ParseError> {
         ask_qty: Some(json::quoted_unsigned(object.need(b"A")?)?),
         last_px: Some(json::quoted_unsigned(object.need(b"c")?)?),
         ts_event: time(object.need(b"E")?)?,
+        ..Ticker::default()
+    })
+}
+
+/// The price that the range of executions is around; null where a symbol has none.
+fn reference_price(object: &Object<'_>) -> Result<Ticker, ParseError> {
+    let px = object.need(b"r")?;
+    Ok(Ticker {
+        symbol: symbol(object)?,
+        index_px: if px == b"null" { None } else { Some(json::quoted_unsigned(px)?) },
+        ts_event: time(object.need(b"t")?)?,
         ..Ticker::default()
     })
 }

@@ -27,7 +27,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
         None => (topic, &topic[topic.len()..]),
     };
     match kind {
-        b"orderbook" => order_book(&outer, rest.starts_with(b"rpi."), buffer),
+        b"orderbook" => order_book(&outer, rest, buffer),
         b"publicTrade" | b"trade" => {
             json::each(outer.need(b"data")?, |object| buffer.push_trade(trade(object)?))?;
             Ok(Event::Trades)
@@ -76,7 +76,7 @@ fn answer(outer: &Object<'_>) -> Result<Event, ParseError> {
     }
 }
 
-fn order_book(outer: &Object<'_>, has_rpi: bool, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+fn order_book(outer: &Object<'_>, of: &[u8], buffer: &mut EventBuffer) -> Result<Event, ParseError> {
     let is_delta = match json::text(outer.need(b"type")?)? {
         b"delta" => true,
         b"snapshot" => false,
@@ -92,8 +92,8 @@ fn order_book(outer: &Object<'_>, has_rpi: bool, buffer: &mut EventBuffer) -> Re
         json::bare_u64(sequence)?;
     }
     let (bids, asks) = (data.need(b"b")?, data.need(b"a")?);
-    let levels = if has_rpi { rpi_sides(bids, asks, buffer)? } else { json::quoted_sides(bids, asks, 2, buffer)? };
-    Ok(book(is_delta, symbol, update_id, levels, ts_event))
+    let levels = if of.starts_with(b"rpi.") { rpi_sides(bids, asks, buffer)? } else { json::quoted_sides(bids, asks, 2, buffer)? };
+    Ok(book(is_delta, of.starts_with(b"full."), symbol, update_id, levels, ts_event))
 }
 
 /// Levels of `[price, quantity without RPI orders, quantity of RPI orders]`: both together are the level's.
@@ -124,10 +124,40 @@ fn rpi_side(raw: &[u8], list: &mut Levels, buffer: &mut EventBuffer) -> Result<(
     Ok(())
 }
 
-/// A book whose numbers start again is a whole one, whatever its type says: the service was restarted.
+/// Reads the body of `GET /v5/market/full_orderbook`.
+///
+/// # Errors
+/// A [`ParseError`] that [`is_malformed`](ParseError::is_malformed), or `VenueError` if the body holds an error.
+pub(crate) fn parse_snapshot(body: &[u8], buffer: &mut EventBuffer) -> Result<BookSnapshot, ParseError> {
+    buffer.begin_general();
+    json::check_utf8(body)?;
+    let outer = Object::parse(body)?;
+    if json::bare_u64(outer.need(b"retCode")?)? != 0 {
+        return Err(ParseError::VenueError);
+    }
+    let result = Object::parse(outer.need(b"result")?)?;
+    let ts_event = result.get(b"cts").map_or_else(|| result.need(b"ts"), Ok)?;
+    Ok(BookSnapshot {
+        symbol: None,
+        last_id: json::bare_u64(result.need(b"u")?)?,
+        checksum: None,
+        levels: json::quoted_sides(result.need(b"b")?, result.need(b"a")?, 2, buffer)?,
+        ts_event: milliseconds(ts_event)?,
+    })
+}
+
+/// A book whose numbers start again is a whole one, whatever its type says: the service was restarted. Of books of all
+/// levels the socket sends changes only.
 #[inline]
-pub(super) fn book(is_delta: bool, symbol: Symbol, update_id: u64, levels: Levels, ts_event: Nanos) -> Event {
-    if is_delta && update_id != 1 {
+pub(super) fn book(
+    is_delta: bool,
+    is_full: bool,
+    symbol: Symbol,
+    update_id: u64,
+    levels: Levels,
+    ts_event: Nanos,
+) -> Event {
+    if is_delta && (is_full || update_id != 1) {
         Event::BookDelta(BookDelta {
             symbol,
             first_id: update_id,

@@ -19,6 +19,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option
 
 #[inline(always)]
 fn order_book(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
+    let is_full = cursor.passes(b"full.");
     cursor.text()?;
     cursor.literal(b",\"type\":\"")?;
     let is_delta = cursor.passes(b"delta\"");
@@ -47,7 +48,7 @@ fn order_book(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event
     }
     cursor.literal(b"}")?;
     cursor.end()?;
-    Some(book(is_delta, symbol, update_id, levels, ts_event))
+    Some(book(is_delta, is_full, symbol, update_id, levels, ts_event))
 }
 
 #[inline(always)]
