@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use hyper::Uri;
-use tt_model::Decimal;
+use tt_model::{Decimal, Nanos};
 use tt_venue::Venue;
 use tt_venue::rules::{JoinRule, Rules, Topic, TopicKind};
 
@@ -226,8 +226,8 @@ impl FeedConfig {
             std::mem::swap(&mut public.streams, &mut public.streams_fallback[at]);
             return public;
         }
-        let (streams_fallback, rest, rest_fallback) = (Vec::new(), None, None);
-        Self { streams, streams_fallback, rest, rest_fallback, timing: Timing::of(venue), ..public }
+        let timing = Timing::of(venue);
+        Self { streams, streams_fallback: Vec::new(), rest: None, rest_fallback: None, timing, ..public }
     }
 
     /// The rules of the venue, or those of its single orders or of its books with RPI orders where they are followed.
@@ -352,10 +352,8 @@ impl FeedConfig {
         let Some(depth) = depth else { return Ok(()) };
         let (depths, name) = (self.rules().depths, self.venue.name());
         if let Some(full) = self.venue.rules().full.filter(|full| full.depth == depth && !self.level3 && !self.rpi) {
-            if self.is_at_venue() {
-                self.timing.snapshot_gap = Duration::from_nanos(full.snapshot_gap.0);
-            }
-            self.depth = depth;
+            let gap = if self.is_at_venue() { full.snapshot_gap } else { Nanos(0) };
+            (self.depth, self.timing.snapshot_gap) = (depth, Duration::from_nanos(gap.0));
             return Ok(());
         }
         anyhow::ensure!(!depths.is_empty(), "market: {name} is asked for no depth: its books come as they are");

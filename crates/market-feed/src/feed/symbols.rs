@@ -256,8 +256,7 @@ impl Connection<'_> {
     }
 
     /// Looks at a whole book that came on the socket. At venues that number from one again, an empty one with that number
-    /// is the last of an instrument that was delisted (bybit-exchange.github.io/docs/v5/websocket/public/orderbook, read in
-    /// 2026-11), or the first after a restart: the list tells which.
+    /// is the last of an instrument that was delisted, or the first after a restart: the list says which.
     pub(super) fn look_at_snapshot(&mut self, id: InstrumentId) {
         if self.feed.config.venue.rules().numbering != Numbering::RangeFromOne {
             return;

@@ -32,7 +32,8 @@ pub enum Numbering {
     None,
     /// An update begins with the number after the previous one.
     Range,
-    /// As `Range`, and numbers may start again with a snapshot.
+    /// As `Range`, and numbers may start again with a snapshot; one without levels is the last of what was delisted
+    /// (bybit-exchange.github.io/docs/v5/websocket/public/orderbook, read in 2026-11).
     RangeFromOne,
     /// An update names the previous one; numbers only grow.
     Previous,

@@ -75,7 +75,9 @@ impl Exchange {
         let day = (new_second && asked(Topic::DayTicker)).then(|| printer.day_ticker(&market.script, &market.day));
         let mark = (new_second && asked(Topic::MarkPrice)).then(|| match self.venue {
             Venue::BinanceSpot => printer.reference_price(&market.script),
-            _ => printer.mark_price(&market.script),
+            Venue::BinanceUsdm | Venue::Kraken | Venue::Okx | Venue::Bybit | Venue::Deribit => {
+                printer.mark_price(&market.script)
+            }
         });
         self.markets[index].statistics_at_s = unix_us / 1_000_000;
         // The best quote leads its depth update at the venue; every fourth one trails here, to have both.
