@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 
 use super::{cargo, last_line};
 use crate::soak::{HTTP, Program};
@@ -17,8 +17,10 @@ const READY_MAX: Duration = Duration::from_millis(150);
 const AUDIT_MAX: Duration = Duration::from_millis(20);
 /// Seconds of a recording that is audited.
 const RECORDING_S: &str = "2";
-/// How long an idle program is watched.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long an idle `turn` is watched.
+const TURN_IDLE: Duration = Duration::from_secs(60);
+/// The same for `serve`, whose page has five minutes of depth and trades.
+const SERVE_IDLE: Duration = Duration::from_secs(360);
 const TURN_KIB_MAX: u64 = 25 << 10;
 const SERVE_KIB_MAX: u64 = 80 << 10;
 /// Share of a core of an idle `turn`.
@@ -30,6 +32,11 @@ const SERVE: &[&str] = &["serve", "--turn-listen", "127.0.0.1:0"];
 /// Allocations whose memory is measured, and its bound.
 const ALLOCATIONS: &str = "100000";
 const ALLOCATIONS_KIB_MAX: u64 = 1 << 20;
+/// The longest that the growth of a table may stop the server.
+const PAUSE_US_MAX: u64 = 1_000;
+/// Servers of one worker that are filled. A table grows at the same allocation in each; what else stops a thread does not
+/// come at the same place.
+const FILLS: usize = 3;
 const ALLOCATIONS_LISTEN: &str = "127.0.0.1:13479";
 
 /// A figure with its bound.
@@ -42,9 +49,9 @@ struct Figure {
 pub(super) fn run(root: &Path) -> anyhow::Result<String> {
     let built = &*Program::build(root)?;
     let mut figures = vec![ready(built, "turn", TURN)?, ready(built, "serve", SERVE)?, audit(root)?];
-    figures.extend(idle(built, "turn", TURN, TURN_KIB_MAX, Some(TURN_SHARE_MAX))?);
-    figures.extend(idle(built, "serve", SERVE, SERVE_KIB_MAX, None)?);
-    figures.push(allocations(root, built)?);
+    figures.extend(idle(built, ("turn", TURN), TURN_IDLE, TURN_KIB_MAX, Some(TURN_SHARE_MAX))?);
+    figures.extend(idle(built, ("serve", SERVE), SERVE_IDLE, SERVE_KIB_MAX, None)?);
+    figures.extend(allocations(root, built)?);
     for Figure { text, is_within } in &figures {
         println!("{text}{}", if *is_within { "" } else { ": ABOVE" });
     }
@@ -87,30 +94,64 @@ fn median(name: &str, max: Duration, run: impl Fn() -> anyhow::Result<Duration>)
     Ok(Figure { text, is_within: middle <= max })
 }
 
-/// Makes [`ALLOCATIONS`], and returns the resident memory of the server that holds them.
-fn allocations(root: &Path, built: &Path) -> anyhow::Result<Figure> {
+/// Makes [`ALLOCATIONS`]. Returns the resident memory of a server that holds them, and the longest time of an allocation
+/// that took so long in each of [`FILLS`] servers.
+fn allocations(root: &Path, built: &Path) -> anyhow::Result<[Figure; 2]> {
+    let Fill { made, kib, .. } = fill(root, built, &[])?;
+    let fills = (0..FILLS).map(|_| fill(root, built, &["--workers", "1"])).collect::<anyhow::Result<Vec<_>>>()?;
+    let times: Vec<&[u64]> = fills.iter().map(|fill| &*fill.times_us).collect();
+    let (number, us) = longest_of_all(&times).context("no allocation was made")?;
+    let (mib, max) = (kib as f64 / 1024.0, ALLOCATIONS_KIB_MAX >> 10);
+    let memory = format!("turn {mib:.1} MiB of {max} MiB ({made})");
+    let pause = format!("no allocation above {us} us of {PAUSE_US_MAX} us in each of {FILLS} fills (number {number})");
+    Ok([
+        Figure { text: memory, is_within: kib <= ALLOCATIONS_KIB_MAX },
+        Figure { text: pause, is_within: us <= PAUSE_US_MAX },
+    ])
+}
+
+/// The place whose shortest time is the longest, and that time. `None` if there is none, or one list is shorter.
+fn longest_of_all(lists: &[&[u64]]) -> Option<(usize, u64)> {
+    let len = lists.first()?.len();
+    let is_equal = lists.iter().all(|times| times.len() == len);
+    let shortest = |place: usize| lists.iter().filter_map(|times| times.get(place)).min().copied().unwrap_or(u64::MAX);
+    (0..len).filter(|_| is_equal).map(|place| (place, shortest(place))).max_by_key(|(_, us)| *us)
+}
+
+/// A server with [`ALLOCATIONS`].
+struct Fill {
+    /// What the client says.
+    made: String,
+    kib: u64,
+    /// How long each took.
+    times_us: Vec<u64>,
+}
+
+fn fill(root: &Path, built: &Path, flags: &[&str]) -> anyhow::Result<Fill> {
+    let file = root.join("target/start-idle.times");
+    let times = file.to_str().context("a path that is no text")?;
     let server = ["turn", "--listen", ALLOCATIONS_LISTEN, "--user", "ann:secret", "--allocations-max", ALLOCATIONS];
     let pools = ["--relay-ip", "127.0.0.1", "--relay-ip", "127.0.0.2", "--relay-ports", "1024-65535"];
     let shares = ["--user-share-percent", "100", "--user-allocations-per-second", "0"];
-    let program = Program::start_at(built, &[&server[..], &pools, &shares].concat(), HTTP.parse()?)?;
+    let program = Program::start_at(built, &[&server[..], &pools, &shares, flags].concat(), HTTP.parse()?)?;
     let client = ["run", "--release", "--quiet", "--locked", "--package", "testkit", "--example", "allocations", "--"];
-    let made = last_line(cargo(root, &client).args([ALLOCATIONS_LISTEN, "ann", "secret", ALLOCATIONS]))?;
-    let kib = program.resident_kib()?;
-    let (mib, max) = (kib as f64 / 1024.0, ALLOCATIONS_KIB_MAX >> 10);
-    Ok(Figure { text: format!("turn {mib:.1} MiB of {max} MiB ({made})"), is_within: kib <= ALLOCATIONS_KIB_MAX })
+    let made = last_line(cargo(root, &client).args([ALLOCATIONS_LISTEN, "ann", "secret", ALLOCATIONS, times]))?;
+    let times_us = fs::read_to_string(&file)?.lines().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
+    ensure!(times_us.len().to_string() == ALLOCATIONS, "the client says how long {} took", times_us.len());
+    Ok(Fill { made, kib: program.resident_kib()?, times_us })
 }
 
-/// Watches a program without clients for [`IDLE`]: its resident memory, and the share of a core if `share_max` bounds it.
+/// Watches a program without clients: its resident memory, and the share of a core if `share_max` bounds it.
 fn idle(
     built: &Path,
-    name: &str,
-    arguments: &[&str],
+    (name, arguments): (&str, &[&str]),
+    watched: Duration,
     kib_max: u64,
     share_max: Option<f64>,
 ) -> anyhow::Result<Vec<Figure>> {
     let program = Program::start_at(built, arguments, HTTP.parse()?)?;
     let (before, started) = (program.processor_time()?, Instant::now());
-    thread::sleep(IDLE);
+    thread::sleep(watched);
     let used = program.processor_time()?.saturating_sub(before);
     let share = used.as_secs_f64() / started.elapsed().as_secs_f64();
     let kib = program.resident_kib()?;
@@ -119,4 +160,18 @@ fn idle(
     let max = share_max.map_or_else(String::new, |max| format!(" of {:.1} %", max * 100.0));
     let text = format!("{name} idle at {:.2} % of a core{max}", share * 100.0);
     Ok(vec![memory, Figure { text, is_within: share_max.is_none_or(|max| share <= max) }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_of_growth_comes_in_each_fill_and_noise_does_not() {
+        assert_eq!(longest_of_all(&[&[90, 2_000, 70], &[3_000, 80, 75], &[80, 90, 4_000]]), Some((1, 80)));
+        assert_eq!(longest_of_all(&[&[90, 80, 1_500], &[90, 2_000, 1_400], &[80, 90, 4_000]]), Some((2, 1_400)));
+        for shorter in [&[&[1, 2][..], &[1]][..], &[&[1], &[1, 2]], &[]] {
+            assert_eq!(longest_of_all(shorter), None);
+        }
+    }
 }
