@@ -69,6 +69,9 @@ pub struct Args {
     /// Instruments per simulated venue [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     instruments: Option<u32>,
+    /// Levels that each side of a simulated book has at least; venues are asked for the depth that has them [default: 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(60..=100_000))]
+    levels: Option<u32>,
     /// Interval between injected faults of simulated venues (an update lost, repeated, swapped, or with a changed
     /// digit); 0: none [default: 15]
     #[arg(long, value_name = "SECONDS")]
@@ -130,7 +133,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
 
     let turn = turn_server::start(&turn_config)?;
-    let simulated = simulation.map(|simulation| simulation.start(args.seed)).transpose()?;
+    let simulated = simulation.map(Simulation::start).transpose()?;
     let configs = simulated.as_ref().map_or(Ok(configs), |simulated| venues::feeds(&simulated.venues))?;
     let publishing = Publishing { is_simulated: simulated.is_some(), candles: config.market.candles() };
     let (feeds, ids) = follow(configs, publishing)?;
@@ -190,25 +193,26 @@ impl Running {
 
 /// The simulator's flags.
 struct Simulation {
-    rate: f64,
-    instruments: u32,
+    venues: sim::Config,
     fault_pace: faults::Pace,
 }
 
 impl Simulation {
     fn new(args: &Args) -> Result<Self> {
-        let rate = args.rate.unwrap_or(200.0);
-        ensure!(rate.is_finite() && rate >= 0.0, "--rate must be zero or more, not {rate}");
+        let rate_hz = args.rate.unwrap_or(200.0);
+        ensure!(rate_hz.is_finite() && rate_hz >= 0.0, "--rate must be zero or more, not {rate_hz}");
         let every = faults::every(args.fault_every.unwrap_or(15.0))
             .map_err(|reason| anyhow::anyhow!("--fault-every {reason}"))?;
         let fault_pace = faults::Pace { every, silence: Duration::ZERO };
-        Ok(Self { rate, instruments: args.instruments.unwrap_or(3), fault_pace })
+        let (instruments, levels) = (args.instruments.unwrap_or(3), args.levels);
+        let venues = sim::Config { instruments, rate_hz, levels, seed: args.seed, ..sim::Config::default() };
+        Ok(Self { venues, fault_pace })
     }
 
-    fn start(self, seed: u64) -> Result<SimulatedVenues> {
-        let venues = Arc::new(venues::start(self.instruments, self.rate, seed)?);
-        let faults = (FAULTS.to_vec(), self.fault_pace);
-        let faults = faults::start(Arc::clone(&venues), &sim::Venue::ALL, faults.0, faults.1, |_, _, _| {})?;
+    fn start(self) -> Result<SimulatedVenues> {
+        let venues = Arc::new(venues::start_with(self.venues)?);
+        let (kinds, pace) = (FAULTS.to_vec(), self.fault_pace);
+        let faults = faults::start(Arc::clone(&venues), &sim::Venue::ALL, kinds, pace, |_, _, _| {})?;
         Ok(SimulatedVenues { venues, faults })
     }
 }
@@ -245,6 +249,7 @@ fn no_simulation(args: &Args) -> Result<Option<Simulation>> {
     let flags = [
         ("--rate", args.rate.is_some()),
         ("--instruments", args.instruments.is_some()),
+        ("--levels", args.levels.is_some()),
         ("--fault-every", args.fault_every.is_some()),
     ];
     for (flag, is_present) in flags {

@@ -23,9 +23,9 @@ pub struct Args {
     /// Book updates per second and venue, over all its instruments
     #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
     rate: f64,
-    /// Levels drawn for each side of a book at the start; some fall together
-    #[arg(long, value_name = "N", default_value_t = sim::LEVELS, value_parser = clap::value_parser!(u32).range(60..=100_000))]
-    levels: u32,
+    /// Levels that each side of a book has at least, as far as there are prices [default: 60; later about 300]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(60..=100_000))]
+    levels: Option<u32>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     listen: IpAddr,

@@ -8,10 +8,14 @@ use tt_venue::rules::TopicKind;
 
 /// Starts the venues on free ports of loopback.
 pub(crate) fn start(instruments: u32, rate_hz: f64, seed: u64) -> Result<sim::Running> {
-    sim::start(sim::Config { instruments, rate_hz, seed, ..sim::Config::default() }).context("simulated venues")
+    start_with(sim::Config { instruments, rate_hz, seed, ..sim::Config::default() })
 }
 
-/// Returns feeds of every instrument of every venue.
+pub(crate) fn start_with(config: sim::Config) -> Result<sim::Running> {
+    sim::start(config).context("simulated venues")
+}
+
+/// Returns feeds of every instrument of every venue. Books are as deep as the simulator's where a venue offers that.
 pub(crate) fn feeds(venues: &sim::Running) -> Result<Vec<FeedConfig>> {
     sim::Venue::ALL.into_iter().map(|simulated| feed(venues, simulated)).collect()
 }
@@ -26,6 +30,8 @@ fn feed(venues: &sim::Running, simulated: sim::Venue) -> Result<FeedConfig> {
     let symbols = venues.instruments(simulated).into_iter().map(|listed| listed.symbol).collect();
     let streams = format!("ws://{}{}", venues.address(simulated), simulated.streams_path());
     let mut feed = FeedConfig::at(venue, streams.parse().context("a venue's address")?, symbols);
+    let is_enough = |depth: &&u32| venues.levels().is_some_and(|levels| **depth >= levels);
+    feed.ask_depth(venue.rules().depths.iter().find(is_enough).copied())?;
     feed.listen_key = simulated.listen_key().map(str::to_owned);
     if venue.rules().default_topics().any(|topic| topic.kind == TopicKind::MarkPrice) {
         // A position in the first instrument, so that mark prices have something to value.

@@ -99,6 +99,8 @@ pub struct Instrument {
     pub start_px: i64,
     /// Levels that are drawn for each side at the start, of which some fall together; the script stays below twice as many.
     pub levels: u32,
+    /// A side never has fewer levels than this, or than half of the prices below the start if that is less.
+    pub levels_min: u32,
     /// Whether it is traded.
     pub standing: Standing,
     /// Whether it is an option.
@@ -128,7 +130,9 @@ impl Standing {
 }
 
 /// [`Instrument::levels`] by default.
-pub const LEVELS: u32 = 160;
+const LEVELS: u32 = 160;
+/// [`Instrument::levels_min`] by default.
+const LEVELS_MIN: u32 = 60;
 
 /// Base asset, price in hundredths of the quote, decimals of its price at each venue in the order of [`Venue::ALL`].
 const NAMED: [(&str, i64, [u32; Venue::COUNT]); 8] = [
@@ -189,6 +193,11 @@ impl Instrument {
         STOCKS.into_iter().take(count as usize).map(stock).collect()
     }
 
+    /// The same with at least `levels` levels on each side.
+    pub(crate) fn with_levels(self, levels: u32) -> Self {
+        Self { levels: levels.max(LEVELS), levels_min: levels, ..self }
+    }
+
     /// Whether it is a tokenized stock, which Kraken lists only for who asks for those.
     pub(crate) fn is_stock(&self) -> bool {
         STOCKS.contains(&self.base.as_str())
@@ -228,6 +237,7 @@ impl Instrument {
             qty_decimals,
             start_px: cents * 10_i64.pow(px_decimals) / 100,
             levels: LEVELS,
+            levels_min: LEVELS_MIN,
             standing: Standing::Trading,
             is_option: false,
         }

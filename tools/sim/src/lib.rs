@@ -32,7 +32,7 @@ mod singles;
 
 pub use account::{API_KEY, API_KEY_ED25519, API_PRIVATE_KEY, API_SECRET, PASSPHRASE};
 pub use exchange::Stats;
-pub use instrument::{Instrument, LEVELS, LISTEN_KEY, Standing, Venue};
+pub use instrument::{Instrument, LISTEN_KEY, Standing, Venue};
 pub use market::{Fault, SnapshotFault};
 pub use offline::{Offline, Received};
 pub use recording::{RecordedFrame, RecordingConfig, record, record_each};

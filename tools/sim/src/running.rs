@@ -17,7 +17,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{
     exchange::{Exchange, Stats, unix_us},
-    instrument::{Instrument, LEVELS, Standing, Venue},
+    instrument::{Instrument, Standing, Venue},
     market::{Fault, SnapshotFault},
     pace,
     script::{Script, TrueBook},
@@ -44,8 +44,8 @@ pub struct Config {
     pub seed: u64,
     /// The time between two WebSocket pings of a venue.
     pub ping_every: Duration,
-    /// Levels of each side at the start ([`Instrument::levels`]).
-    pub levels: u32,
+    /// Levels that each side has at least ([`Instrument::levels_min`]); `None`: some 100 at the start, later some 300.
+    pub levels: Option<u32>,
     /// What the names of base assets begin with: venues have symbols of many bytes, and in other scripts.
     pub base_prefix: &'static str,
 }
@@ -61,7 +61,7 @@ impl Default for Config {
             rate_hz: 200.0,
             seed: 1,
             ping_every: Duration::from_secs(20),
-            levels: LEVELS,
+            levels: None,
             base_prefix: "",
         }
     }
@@ -72,6 +72,7 @@ pub struct Running {
     addresses: [SocketAddr; Venue::COUNT],
     venues: [Shared; Venue::COUNT],
     rate_mhz: Arc<AtomicU64>,
+    levels: Option<u32>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -91,13 +92,16 @@ pub fn start(config: Config) -> io::Result<Running> {
                 .into_iter()
                 .chain(Instrument::options(if venue == Venue::Bybit { config.options } else { 0 }, config.base_prefix))
                 .chain(Instrument::stocks(if venue == Venue::Kraken { config.stocks } else { 0 }))
-                .map(|instrument| Instrument { levels: config.levels, ..instrument })
+                .map(|instrument| match config.levels {
+                    Some(levels) => instrument.with_levels(levels),
+                    None => instrument,
+                })
                 .collect(),
             config.seed,
         ))),
         ping_every: config.ping_every,
     });
-    let rate_hz = config.rate_hz;
+    let (rate_hz, levels) = (config.rate_hz, config.levels);
     let rate_mhz = Arc::new(AtomicU64::new(0));
     let (stop, stopped) = oneshot::channel();
     let (bound, addresses) = mpsc::channel();
@@ -110,7 +114,7 @@ pub fn start(config: Config) -> io::Result<Running> {
         runtime.block_on(serve(&config, &of_thread, &rate, &bound, stopped));
     })?;
     let addresses = addresses.recv().unwrap_or_else(|_| Err(io::Error::other("the simulator's thread ended")))?;
-    let running = Running { addresses, venues, rate_mhz, stop: Some(stop), thread: Some(thread) };
+    let running = Running { addresses, venues, rate_mhz, levels, stop: Some(stop), thread: Some(thread) };
     running.set_rate(rate_hz);
     Ok(running)
 }
@@ -159,6 +163,12 @@ async fn bind(config: &Config) -> io::Result<Vec<TcpListener>> {
 }
 
 impl Running {
+    /// Returns [`Config::levels`].
+    #[must_use]
+    pub const fn levels(&self) -> Option<u32> {
+        self.levels
+    }
+
     /// Returns the address of `venue`.
     #[must_use]
     pub const fn address(&self, venue: Venue) -> SocketAddr {

@@ -7,9 +7,6 @@ use std::collections::{BTreeMap, btree_map};
 
 use crate::{instrument::Instrument, rng::Rng};
 
-/// A side does not fall below so many levels.
-const LEVELS_MIN: usize = 60;
-
 /// A side of the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -108,6 +105,7 @@ pub struct Script {
     rng: Rng,
     book: TrueBook,
     start_px: i64,
+    levels_min: usize,
     levels_max: usize,
     update_id: u64,
     steps: u64,
@@ -133,10 +131,18 @@ impl Script {
             book.set(Side::Bid, (start_px - 1 - below).max(1), quantity(&mut rng));
             book.set(Side::Ask, start_px + above, quantity(&mut rng));
         }
+        let levels_min = usize::try_from(start_px / 2).unwrap_or_default().min(instrument.levels_min as usize);
+        let reach = (4 * levels_min as i64).min(start_px - 2);
+        while book.bids.len() < levels_min {
+            book.set(Side::Bid, start_px - 1 - rng.between(0, reach), quantity(&mut rng));
+        }
+        while book.asks.len() < levels_min {
+            book.set(Side::Ask, start_px + rng.between(0, reach), quantity(&mut rng));
+        }
         let update_id = 1_000_000 + (rng.next() >> 28);
         let last_trade = Trade { trade_id: 0, px: start_px, qty: 1, maker: Side::Ask };
         let levels_max = 2 * instrument.levels as usize;
-        Self { rng, book, start_px, levels_max, update_id, steps: 0, trades: 0, last_trade, drift: 0 }
+        Self { rng, book, start_px, levels_min, levels_max, update_id, steps: 0, trades: 0, last_trade, drift: 0 }
     }
 
     /// The book after the last step.
@@ -221,7 +227,7 @@ impl Script {
         let buyer_takes = if self.drift == 0 { self.rng.chance(50) } else { self.drift > 0 };
         let maker = if buyer_takes { Side::Ask } else { Side::Bid };
         let (px, resting) = self.book.touch()[maker as usize];
-        let may_empty = self.book.side(maker).len() > LEVELS_MIN;
+        let may_empty = self.book.side(maker).len() > self.levels_min;
         let qty = if resting > 1 { self.rng.between(1, if may_empty { resting } else { resting - 1 }) } else { 1 };
         let left = if may_empty { resting - qty } else { (resting - qty).max(1) };
         self.write(maker, px, left, changed);
@@ -246,7 +252,7 @@ impl Script {
         };
         let qty = if self.book.qty(side, px) == 0 {
             if count >= self.levels_max { 0 } else { quantity(&mut self.rng) }
-        } else if count > LEVELS_MIN && (count >= self.levels_max || self.rng.chance(45)) {
+        } else if count > self.levels_min && (count >= self.levels_max || self.rng.chance(45)) {
             0
         } else {
             quantity(&mut self.rng)
@@ -310,6 +316,25 @@ mod tests {
                 assert_ne!(one.book(), Script::new(&instrument, 8).book());
             }
         }
+    }
+
+    #[test]
+    fn a_side_never_has_fewer_levels_than_are_wanted_or_than_prices_allow() {
+        for instrument in Instrument::list(Venue::Kraken, 3) {
+            let listed = instrument.with_levels(1_000);
+            let mut script = Script::new(&listed, 5);
+            for _ in 0..3000 {
+                let (bids, asks) = (script.book().bids().count(), script.book().asks().count());
+                assert!(
+                    (1_000..=2_000).contains(&bids) && (1_000..=2_000).contains(&asks),
+                    "{bids} {asks}: {listed:?}"
+                );
+                script.step();
+            }
+        }
+        // There are 2,000 prices below the start.
+        let cheap = Instrument { start_px: 2_000, ..Instrument::list(Venue::Kraken, 1).remove(0) };
+        assert_eq!(Script::new(&cheap.with_levels(100_000), 5).book().bids().count(), 1_000);
     }
 
     #[test]

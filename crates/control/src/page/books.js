@@ -101,6 +101,8 @@ export function showChosen() {
   depth = { columns: [], trades: [] };
   ladder = { bids: [], asks: [] };
   document.getElementById("ladder").scrollTop = 0;
+  // Nothing of the book before is shown under the name of this one.
+  draw({ proofs: "", incidents: [], candles: [] });
   ask().catch(() => {});
 }
 
@@ -124,13 +126,18 @@ async function ask() {
     const trades = new Map([...depth.trades, ...more.trades].map((trade) => [`${trade.at_unix_ms} ${trade.px} ${trade.qty}`, trade]));
     depth = { columns: [...depth.columns, ...more.columns].filter((column) => column.at_unix_ms > from), trades: [...trades.values()].filter((trade) => trade.at_unix_ms > from) };
   }
-  drawHeat(document.getElementById("heat"), depth, book.bids[0]?.px);
-  drawStrip(document.getElementById("strip"), proofs.books[0]?.cells ?? "", 600);
-  showIncidents(found.incidents);
   ladder = whole ?? ladder;
+  draw({ proofs: proofs.books[0]?.cells ?? "", incidents: found.incidents, candles: candles?.candles ?? [] });
+}
+
+/** Draws depth and ladder as they are, and the rest from what is given. */
+function draw({ proofs, incidents, candles }) {
+  drawHeat(document.getElementById("heat"), depth, chosen.bids[0]?.px);
+  drawStrip(document.getElementById("strip"), proofs, 600);
+  showIncidents(incidents);
   showLadder();
-  drawCandles(document.getElementById("candles"), candles?.candles ?? []);
-  text(document.getElementById("candles-says"), `${timeframe}, from trades; the last ${count(candles?.candles.length ?? 0)}`);
+  drawCandles(document.getElementById("candles"), candles);
+  text(document.getElementById("candles-says"), `${timeframe}, from trades; the last ${count(candles.length)}`);
 }
 
 const ladderRow = cells("num qty-bid", "num bid", "num ask", "num qty-ask");
@@ -152,7 +159,8 @@ function showLadder() {
     row.cells[0].style.setProperty("--share", `${((100 * Number(bid?.qty ?? 0)) / most).toFixed(1)}%`);
     row.cells[3].style.setProperty("--share", `${((100 * Number(ask?.qty ?? 0)) / most).toFixed(1)}%`);
   });
-  text(document.getElementById("ladder-says"), `${count(ladder.bids.length)} bids and ${count(ladder.asks.length)} asks, of ${count(ladder.bid_levels ?? 0)} and ${count(ladder.ask_levels ?? 0)}`);
+  const of = (levels, all) => (levels.length === (all ?? 0) ? count(all ?? 0) : `${count(levels.length)} of ${count(all)}`);
+  text(document.getElementById("ladder-says"), `${of(ladder.bids, ladder.bid_levels)} bids, ${of(ladder.asks, ladder.ask_levels)} asks`);
 }
 
 document.getElementById("ladder").addEventListener("scroll", showLadder, { passive: true });

@@ -74,7 +74,7 @@ export async function snapshots(page, count) {
 }
 
 /** Waits until the page has been laid out and painted once more. */
-const painted = (page) => page.evaluate(() => new Promise((resolve) => {
+export const painted = (page) => page.evaluate(() => new Promise((resolve) => {
   requestAnimationFrame(() => requestAnimationFrame(resolve));
 }));
 

@@ -131,6 +131,64 @@ fn the_page_shows_every_engine_live_and_relays() {
     println!("screenshots in {}", screenshots.display());
 }
 
+/// Levels of each side in the test of the ladder.
+const LEVELS: usize = 1_000;
+
+#[test]
+fn the_ladder_scrolls_through_a_thousand_bids_and_asks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
+    let Some(chromium) = require(Requirement::Program, find_browser(&folder)) else { return };
+    let screenshots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ladder");
+    std::fs::create_dir_all(&screenshots).expect("a folder");
+    let served = Served::start(&["--levels", "1000", "--fault-every", "0"]);
+    served.wait_ready();
+    let url = format!("http://{}/", served.http);
+    let seen = see(&folder, &["ladder.mjs".as_ref(), &chromium, url.as_ref(), "kraken".as_ref(), &screenshots]);
+    for list in ["console", "outside", "axe", "shifts"] {
+        assert_eq!(seen[list], json!([]), "{list}");
+    }
+    for (name, width) in seen["widths"].as_object().expect("pictures") {
+        assert!(width[0].as_u64() <= width[1].as_u64(), "{name} scrolls sideways: {width}");
+    }
+    assert_eq!(seen["says"], "1,000 bids, 1,000 asks");
+
+    // Every level of the book is reached, in its order, and few are in the document at a time.
+    let walked = &seen["walked"];
+    let row = |(bid, ask): (&Value, &Value)| json!([bid[1], bid[0], ask[0], ask[1]]);
+    let levels: Vec<Value> = rows(&walked["bids"]).iter().zip(rows(&walked["asks"])).map(row).collect();
+    assert_eq!((levels.len(), rows(&walked["rows"]).len()), (LEVELS, LEVELS));
+    assert_eq!(rows(&walked["rows"]), levels);
+    assert_eq!(walked["proof"], "crc");
+    let px = |row: &Value, column: usize| text(&row[column]).parse::<f64>().expect("a price");
+    assert!(levels.windows(2).all(|two| px(&two[0], 1) > px(&two[1], 1) && px(&two[0], 2) < px(&two[1], 2)));
+    let in_sight = walked["inDocument"].as_u64().expect("a count");
+    assert!((5..40).contains(&in_sight), "{in_sight} levels are in the document");
+
+    // Updates move neither the position nor the ranks in sight.
+    for (place, held) in seen["held"].as_object().expect("places") {
+        let (before, after) = (&held["before"], &held["after"]);
+        assert!(held["updates"].as_u64() > Some(2), "{place}: no update came: {held}");
+        assert_eq!((&before["top"], &before["first"]), (&after["top"], &after["first"]), "{place}");
+        assert_ne!(before["rows"], after["rows"], "{place}: nothing changed");
+    }
+    let end = &seen["held"]["end"]["after"];
+    assert_eq!(end["top"], end["most"]);
+    assert_eq!(end["first"].as_u64().expect("a row") + rows(&end["rows"]).len() as u64, LEVELS as u64);
+    assert!(end["lastIsInside"] == true && rows(&end["rows"]).last().is_some_and(|row| text(&row[1]) != ""), "{end}");
+
+    let by_hand = rows(&seen["byHand"]);
+    assert_eq!((&by_hand[0][1][0], &by_hand[1][1][0]), (&by_hand[0][1][1], &0.into()), "{by_hand:?}");
+    assert!(by_hand[2..].iter().all(|moved| moved[1][0].as_f64() > Some(100.0)), "{by_hand:?}");
+    println!("screenshots in {}", screenshots.display());
+}
+
+/// Runs a script of the browser in `folder`, and returns what it has seen.
+fn see(folder: &Path, arguments: &[&Path]) -> Value {
+    let output = Command::new("node").current_dir(folder).args(arguments).output().expect("node starts");
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{errors}"))
+}
+
 /// What no page may do: write to the console, ask another host, break a rule of axe-core, scroll sideways, or move.
 fn assert_clean(seen: &Value) {
     for list in ["console", "outside", "axe", "shifts"] {

@@ -92,7 +92,7 @@ fn rejects_keys_and_flags_that_do_not_apply() {
     };
     let (status, text) = said(&["market"]);
     assert!(status == Some(1) && text.contains("token"), "a token that cannot be read: {text}");
-    for flag in [["--rate", "5"], ["--instruments", "1"], ["--fault-every", "0"]] {
+    for flag in [["--rate", "5"], ["--instruments", "1"], ["--levels", "60"], ["--fault-every", "0"]] {
         let (status, text) = said(&[&["serve"], &flag[..]].concat());
         assert!(status == Some(1) && text.contains(flag[0]) && text.contains("[[market.feeds]]"), "{text}");
     }

@@ -10,8 +10,8 @@ use crate::served::Served;
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn simulator(levels: u32) -> sim::Running {
-    sim::start(sim::Config { instruments: 1, rate_hz: 0.0, levels, ..sim::Config::default() }).unwrap()
+fn simulator(levels: impl Into<Option<u32>>) -> sim::Running {
+    sim::start(sim::Config { instruments: 1, rate_hz: 0.0, levels: levels.into(), ..sim::Config::default() }).unwrap()
 }
 
 /// `market` with the first instrument of a simulated venue.
@@ -119,7 +119,7 @@ fn is_true_soon(sim: &sim::Running, venue: Venue, served: &Served) -> bool {
 #[test]
 fn a_changed_digit_stays_where_nothing_verifies_it() {
     for venue in [Venue::BinanceUsdm, Venue::Okx] {
-        let sim = simulator(sim::LEVELS);
+        let sim = simulator(None);
         let served = market(&sim, venue, &[]);
         step_until_proved(&sim, venue, &served);
         let start = Instant::now();
@@ -141,7 +141,7 @@ fn a_changed_digit_stays_where_nothing_verifies_it() {
 #[test]
 fn a_changed_digit_is_found_by_the_verification_named_and_mended() {
     for venue in [Venue::BinanceUsdm, Venue::Okx] {
-        let sim = simulator(sim::LEVELS);
+        let sim = simulator(None);
         let served = market(&sim, venue, &["--verify-every", "1s"]);
         step_until_proved(&sim, venue, &served);
         let path = "/api/v1/market/orderbook?depth=all";
@@ -183,7 +183,7 @@ fn a_changed_digit_is_found_by_the_verification_named_and_mended() {
 
 #[test]
 fn a_book_of_a_thousand_levels_is_known_to_their_end_and_a_comparison_adds_to_it() {
-    let sim = simulator(30_000);
+    let sim = simulator(2_000);
     let venue = Venue::BinanceSpot;
     let (_, whole) = sim.truth(venue, 0);
     assert!(whole.bids().count() > 1_500 && whole.asks().count() > 1_500);
