@@ -4,11 +4,26 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// `value` as JSON.
 pub(crate) fn json_of<T: Serialize>(value: &T) -> Response {
     Json(value).into_response()
+}
+
+/// `value` as JSON, with `simulated` in the object, or in each object of the list.
+pub(crate) fn marked<T: Serialize>(value: &T, simulated: bool) -> Response {
+    let mark = |value: &mut Value| {
+        if let Value::Object(fields) = value {
+            fields.insert("simulated".to_owned(), simulated.into());
+        }
+    };
+    let mut value = json!(value);
+    match &mut value {
+        Value::Array(rows) => rows.iter_mut().for_each(mark),
+        whole => mark(whole),
+    }
+    json_of(&value)
 }
 
 /// `status` with its reason.

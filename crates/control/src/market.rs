@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::answer::{absent, json_of, rejected};
+use crate::answer::{absent, json_of, marked, rejected};
 use crate::state::{App, Shared};
 use tt_status::interval;
 use tt_status::market::{Book, Level, MarketStatus};
@@ -306,11 +306,11 @@ async fn status(app: App, _: NoParameters) -> Response {
 }
 
 async fn stages(app: App, _: NoParameters) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&market().stages))
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| marked(&market().stages, app.state.simulated))
 }
 
 async fn drops(app: App, _: NoParameters) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&market().ledger))
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| marked(&market().ledger, app.state.simulated))
 }
 
 async fn ticker(app: App, which: Which) -> Response {
@@ -395,5 +395,6 @@ async fn asyncapi() -> Response {
 }
 
 async fn ingest(app: App, _: NoParameters) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&json!({ "rows": market().ingest })))
+    let Some(market) = &app.state.market else { return absent("market") };
+    marked(&json!({ "rows": market().ingest }), app.state.simulated)
 }

@@ -7,7 +7,7 @@ use axum::response::Response;
 use axum::routing::get;
 use serde_json::json;
 
-use crate::answer::{absent, json_of};
+use crate::answer::{absent, marked};
 use crate::state::{App, Shared};
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
@@ -22,23 +22,23 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 async fn verdicts(app: App) -> Response {
     let Some(risk) = &app.state.risk else { return absent("risk") };
     let risk = risk();
-    json_of(&json!({ "ledger": risk.ledger, "ring": risk.ring, "verdicts": risk.verdicts }))
+    marked(&json!({ "ledger": risk.ledger, "ring": risk.ring, "verdicts": risk.verdicts }), app.state.simulated)
 }
 
 async fn limits(app: App) -> Response {
-    app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| json_of(&risk().limits))
+    app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| marked(&risk().limits, app.state.simulated))
 }
 
 async fn levels(app: App) -> Response {
-    app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| json_of(&risk().levels))
+    app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| marked(&risk().levels, app.state.simulated))
 }
 
 async fn reasons(app: App) -> Response {
-    app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| json_of(&risk().reasons))
+    app.state.risk.as_ref().map_or_else(|| absent("risk"), |risk| marked(&risk().reasons, app.state.simulated))
 }
 
 async fn stages(app: App) -> Response {
     let Some(risk) = &app.state.risk else { return absent("risk") };
     let risk = risk();
-    json_of(&json!({ "stages": risk.stages, "journey": risk.journey }))
+    marked(&json!({ "stages": risk.stages, "journey": risk.journey }), app.state.simulated)
 }

@@ -56,6 +56,13 @@ fn every_answer_has_the_shape_that_is_documented() {
         answered += 1;
     }
     assert_eq!(answered, 16);
+    // The gate's answers, too, say that the market is simulated.
+    for path in ["verdicts", "limits", "levels", "reasons", "stages"] {
+        let answer =
+            served.wait(&format!("/api/v1/risk/{path}"), |value| value.as_array().is_none_or(|rows| !rows.is_empty()));
+        let rows = answer.as_array().map_or(std::slice::from_ref(&answer), Vec::as_slice);
+        assert!(rows.iter().all(|row| row["simulated"] == true), "{path}: {answer}");
+    }
 }
 
 /// Returns a validator of the answers of `path`.
