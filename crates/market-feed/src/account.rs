@@ -419,7 +419,7 @@ mod tests {
 
     fn request_login(feed: &FeedConfig) -> Option<RequestLogin> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(RequestLogin::new(feed.clone(), tt_os::clock::calibration().clock)).unwrap()
+        runtime.block_on(RequestLogin::new(feed.clone(), tt_os::clock::clock())).unwrap()
     }
 
     #[test]
@@ -488,7 +488,7 @@ mod tests {
             String::from_utf8(request).unwrap().to_ascii_lowercase()
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(renewal.renew(tt_os::clock::calibration().clock)).unwrap();
+        runtime.block_on(renewal.renew(tt_os::clock::clock())).unwrap();
         let asked = asked.join().unwrap();
         assert!(
             asked.starts_with("put /fapi/v1/listenkey http/1.1\r\n") && asked.contains("x-mbx-apikey: k-1"),

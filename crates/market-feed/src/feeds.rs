@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use tokio::sync::oneshot;
-use tt_meter::Calibration;
 use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
 use tt_status::market::{Account, Feed, MarketStatus, Refused};
@@ -54,7 +53,6 @@ struct Shared {
     /// What all feeds have in common; it names no feed.
     config: MarketConfig,
     addresses: Addresses,
-    calibration: Calibration,
     report: Report,
     list: Mutex<List>,
     /// A feed is in another phase.
@@ -129,10 +127,10 @@ impl Feeds {
     /// venue that failed.
     #[must_use]
     pub fn new(config: MarketConfig, report: impl Fn(&Unreached) + Send + Sync + 'static) -> Self {
+        tt_os::clock::calibrate_ahead();
         Self(Arc::new(Shared {
             config: MarketConfig { feeds: Vec::new(), recording: None, ..config },
             addresses: Addresses::default(),
-            calibration: *tt_os::clock::calibration(),
             report: Box::new(report),
             list: Mutex::default(),
             changed: Condvar::new(),
@@ -231,7 +229,7 @@ impl Feeds {
             }
         }
         let MarketConfig { sample_one_in, .. } = self.0.config;
-        snapshot::merged(&readers, &self.0.calibration, unix_now(), sample_one_in)
+        snapshot::merged(&readers, unix_now(), sample_one_in)
     }
 
     /// The feeds and how far each is.
@@ -253,7 +251,7 @@ impl Feeds {
     /// Everything at `now`, as [`Reader::snapshot`]. Feeds that do not run yet are not connected.
     #[must_use]
     pub fn snapshot(&self, now: Nanos, one_in: u32) -> MarketStatus {
-        let mut status = snapshot::merged(&self.readers(), &self.0.calibration, now, one_in);
+        let mut status = snapshot::merged(&self.readers(), now, one_in);
         status.feeds.extend(self.0.list().feeds.iter().filter_map(Followed::waiting));
         status
     }

@@ -36,7 +36,6 @@ pub struct Reader(Arc<View>);
 struct View {
     feeds: Vec<FeedView>,
     instruments: Arc<Instruments>,
-    calibration: Calibration,
     change_signal: ChangeSignal,
 }
 
@@ -45,13 +44,8 @@ impl Reader {
         self.0.instruments.set_followed(id, is_followed);
     }
 
-    pub(super) fn new(
-        feeds: Vec<FeedView>,
-        instruments: Arc<Instruments>,
-        calibration: Calibration,
-        change_signal: ChangeSignal,
-    ) -> Self {
-        Self(Arc::new(View { feeds, instruments, calibration, change_signal }))
+    pub(super) fn new(feeds: Vec<FeedView>, instruments: Arc<Instruments>, change_signal: ChangeSignal) -> Self {
+        Self(Arc::new(View { feeds, instruments, change_signal }))
     }
 
     /// All instruments, in the order of their ids. A venue may make steps finer later, while the book is not proved:
@@ -126,10 +120,10 @@ impl Reader {
         all
     }
 
-    /// The clock of the times.
+    /// The clock of the times, with its scale: in a new process the first call takes up to 50 ms.
     #[must_use]
-    pub fn calibration(&self) -> &Calibration {
-        &self.0.calibration
+    pub fn calibration(&self) -> &'static Calibration {
+        tt_os::clock::calibration()
     }
 
     /// Messages of an instrument since the start.

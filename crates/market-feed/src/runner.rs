@@ -9,9 +9,9 @@ use tt_journal::{Progress, Recorder, Reopened};
 use tt_market::candle::CandleSource;
 use tt_market::mark::Position;
 use tt_market::{Capacity, Engine, InstrumentSpec};
-use tt_meter::{Calibration, Clock};
+use tt_meter::Clock;
 use tt_model::{InstrumentId, Nanos};
-use tt_os::clock::unix_now;
+use tt_os::clock::{clock, unix_now};
 use tt_status::market_streams::{BookOrders, MarketStreams};
 use tt_venue::Symbol;
 use tt_venue::listing::Listing;
@@ -98,10 +98,10 @@ impl Ender {
 /// A venue cannot be reached, no venue lists any of the symbols, or a thread cannot be started. A symbol that its venue
 /// does not list is in [`FeedStatus::refusals`](crate::FeedStatus::refusals), and costs no other one.
 pub fn start(config: MarketConfig) -> anyhow::Result<Runner> {
-    let calibration = *tt_os::clock::calibration();
+    tt_os::clock::calibrate_ahead();
     let parts = parts(&config)?;
-    let listings = runtime()?.block_on(listings(&parts, calibration.clock))?;
-    launch((parts, listings), calibration, &config, (&Addresses::default(), 0))
+    let listings = runtime()?.block_on(listings(&parts, clock()))?;
+    launch((parts, listings), &config, (&Addresses::default(), 0))
 }
 
 /// The listings of each of `parts`.
@@ -136,7 +136,6 @@ pub(super) fn parts(config: &MarketConfig) -> anyhow::Result<Vec<FeedConfig>> {
 /// Starts feeds with their lists, within the limits of `addresses`; streams number their instruments from `first` on.
 pub(super) fn launch(
     (parts, listings): (Vec<FeedConfig>, Vec<Fetched>),
-    calibration: Calibration,
     config: &MarketConfig,
     (addresses, first): (&Addresses, u32),
 ) -> anyhow::Result<Runner> {
@@ -161,10 +160,10 @@ pub(super) fn launch(
             first_refusal.get_or_insert_with(|| format!("{}: {}", part_name(&part), refusal.reason));
         }
         value(&mut intake, &part, unix_now())?;
-        let timings = FrameTimings::new(calibration.clock, config.sample_one_in);
+        let timings = FrameTimings::new(clock(), config.sample_one_in);
         let (venue, url, kind) = (part.venue, part.streams.to_string(), part.book_kind());
         let (board, levels) = (intake.engine().board(), part.rules().snapshot.map(|rule| rule.levels));
-        let mut feed = Feed::new(part, intake, timings, calibration.clock, change_signal.clone(), addresses);
+        let mut feed = Feed::new(part, intake, timings, clock(), change_signal.clone(), addresses);
         (feed.index, feed.shown) = (views.len(), Arc::clone(&shown));
         for listed in instruments.iter().filter(|listed: &&Instrument| listed.feed == feed.index) {
             feed.list_watch.begin(listed.local, listed.terms.status);
@@ -199,7 +198,7 @@ pub(super) fn launch(
         }
     }
     shown.begin(instruments);
-    let reader = Reader::new(views, shown, calibration, change_signal);
+    let reader = Reader::new(views, shown, change_signal);
     let mut threads = Vec::with_capacity(feeds.len());
     // One without a symbol that its venue lists follows nothing.
     for feed in feeds.into_iter().filter(|feed| !feed.instruments.is_empty()) {

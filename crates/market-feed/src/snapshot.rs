@@ -25,7 +25,8 @@ use tt_status::market::{
 use tt_status::timing;
 
 /// What several readers show together; each comes with the number of its first instrument.
-pub(super) fn merged(readers: &[(u32, Reader)], calibration: &Calibration, now: Nanos, one_in: u32) -> MarketStatus {
+pub(super) fn merged(readers: &[(u32, Reader)], now: Nanos, one_in: u32) -> MarketStatus {
+    let calibration = tt_os::clock::calibration();
     let (mut times, mut counters, mut feeds, mut books) = (Times::default(), Vec::new(), Vec::new(), Vec::new());
     for (first, reader) in readers {
         times.merge(&reader.times());
@@ -54,7 +55,7 @@ impl Reader {
     /// Everything at `now` (nanoseconds of the Unix epoch), with a pass in `one_in` having been timed.
     #[must_use]
     pub fn snapshot(&self, now: Nanos, one_in: u32) -> MarketStatus {
-        merged(&[(0, self.clone())], self.calibration(), now, one_in)
+        merged(&[(0, self.clone())], now, one_in)
     }
 
     fn feed_shown(&self, index: usize, counters: &VenueCounters) -> Feed {

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tt_meter::{Calibration, Clock};
 use tt_venue::Venue;
 
 use super::address::Addresses;
@@ -60,7 +59,6 @@ pub enum StartupStep {
 pub struct Startup {
     config: MarketConfig,
     parts: Vec<FeedConfig>,
-    calibration: Calibration,
     runtime: Runtime,
     /// The lists of the first parts.
     listings: Vec<Fetched>,
@@ -87,7 +85,6 @@ impl Startup {
             first,
             parts: parts(&config)?,
             config,
-            calibration: *tt_os::clock::calibration(),
             runtime: runtime()?,
             listings: Vec::new(),
             backoff: None,
@@ -101,10 +98,10 @@ impl Startup {
     /// An address is none, no venue lists any of the symbols, or a thread cannot be started.
     pub fn advance(&mut self, ended: impl Future<Output = ()>) -> anyhow::Result<StartupStep> {
         let (parts, listings, backoff) = (&self.parts, &mut self.listings, &mut self.backoff);
-        let (wait, clock) = (&mut self.wait, self.calibration.clock);
+        let wait = &mut self.wait;
         let unreached = self.runtime.block_on(async {
             tokio::select! {
-                unreached = list(parts, listings, backoff, wait, clock) => unreached.map(Some),
+                unreached = list(parts, listings, backoff, wait) => unreached.map(Some),
                 () = ended => Ok(None),
             }
         })?;
@@ -113,8 +110,7 @@ impl Startup {
             Some(Some(unreached)) => Ok(StartupStep::Unreached(unreached)),
             Some(None) => {
                 let (parts, listings) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.listings));
-                launch((parts, listings), self.calibration, &self.config, (&self.addresses, self.first))
-                    .map(StartupStep::Started)
+                launch((parts, listings), &self.config, (&self.addresses, self.first)).map(StartupStep::Started)
             }
         }
     }
@@ -126,11 +122,10 @@ async fn list(
     listings: &mut Vec<Fetched>,
     backoff: &mut Option<Backoff>,
     wait: &mut Duration,
-    clock: Clock,
 ) -> anyhow::Result<Option<Unreached>> {
     tokio::time::sleep(*wait).await;
     while let Some(part) = parts.get(listings.len()) {
-        match listing::fetch(part, clock).await {
+        match listing::fetch(part, tt_os::clock::clock()).await {
             Ok(listed) => {
                 listings.push(listed);
                 *backoff = None;

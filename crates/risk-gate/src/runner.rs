@@ -79,6 +79,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
 pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running, Ports)> {
     let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu, spins, senders, dead_man } = config;
     let sample_one_in = sample_one_in.max(1);
+    tt_os::clock::calibrate_ahead();
     for row in &rows {
         if let Some(limits) = &row.limits {
             let set = gate.set_limits(unix_now().0, row.account, row.instrument, limits);
@@ -119,7 +120,7 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
         sweep,
         rates: Vec::new(),
         clocks: ClockWatch::new(clocks),
-        probe: Sampler::new(tt_os::clock::calibration().clock, sample_one_in),
+        probe: Sampler::new(tt_os::clock::clock(), sample_one_in),
         journey: Histogram::new(),
         tally: Tally::ZERO,
         unpublished: 0,

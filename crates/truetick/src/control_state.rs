@@ -22,7 +22,7 @@ pub(crate) fn api_token(flag: Option<&Path>, section: &HttpSection) -> anyhow::R
 
 /// Returns the reading of the machine and this process. The machine is read once: `/proc/cpuinfo` interrupts every core.
 pub(crate) fn machine() -> Reading<MachineStatus> {
-    let (host, started) = (Machine::read(), Instant::now());
+    let (host, started) = (Machine::at_start(), Instant::now());
     Arc::new(move || {
         let usage = ProcessUsage::read();
         MachineStatus {

@@ -143,7 +143,7 @@ impl Run {
     #[cfg(feature = "market")]
     pub(crate) fn rehearsed(limits: LimitsFile, as_json: bool) -> Result<Self> {
         let gate = DurableGate::of(&limits)?;
-        Ok(Self { gate, limits, modes: None, seq: 0, now_ns: 0, as_json, clock: tt_os::clock::calibration().clock })
+        Ok(Self { gate, limits, modes: None, seq: 0, now_ns: 0, as_json, clock: tt_os::clock::clock() })
     }
 
     fn start(args: &Args, config: &Config, limits: LimitsFile, path: &Path) -> Result<Self> {
@@ -177,7 +177,7 @@ impl Run {
         if let Some(modes) = &modes {
             gate.keep_modes(Arc::clone(modes));
         }
-        let clock = tt_os::clock::calibration().clock;
+        let clock = tt_os::clock::clock();
         Ok(Self { gate, limits, modes, seq, now_ns: 0, as_json: args.json, clock })
     }
 

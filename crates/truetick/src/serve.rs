@@ -111,7 +111,6 @@ struct Running {
 /// # Errors
 /// An invalid flag, an address in use, or a missing system resource.
 pub fn run(args: Args, config: &Config) -> Result<()> {
-    tt_os::clock::calibrate_ahead();
     let silent_after = args.silent_after.map(Duration::try_from_secs_f64).transpose().context("--silent-after")?;
     let open_max = Duration::try_from_secs_f64(args.order_lifetime).context("--order-lifetime")?;
     let limits = limits(&config.risk)?;
@@ -130,6 +129,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     if args.only.check_config {
         return turn::print_checked();
     }
+    turn_server::reserve_descriptors(&turn_config)?;
     let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
 
     let turn = turn_server::start(&turn_config)?;
@@ -139,9 +139,6 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let (feeds, ids) = follow(configs, publishing)?;
     let flags = Flags { limits, intents_per_s: args.intents, open_max, silent_after, seed: args.seed };
     let starter = Starter::start(feeds.clone(), flags)?;
-    if simulated.is_some() {
-        starter.wait(|| shutdown.is_requested());
-    }
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
     let mut state = state(&turn, &feeds, starter.strategy(), ice_servers.clone());
     state.simulated = simulated.is_some();
@@ -162,6 +159,9 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     state.why = kept_report::newest(kept_report::ANSWER, &results::folder());
     state.allowed_hosts.clone_from(&config.http.allowed_hosts);
     state.metrics_names = config.http.metrics_names;
+    if simulated.is_some() {
+        starter.wait(|| shutdown.is_requested());
+    }
     // Simulated venues end with this function; nothing should miss them.
     let control = control::start(http_listen, state).inspect_err(|_| drop(feeds.stop()))?;
     let running = Running { control, turn, simulated, feeds, starter };

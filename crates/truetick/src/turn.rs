@@ -74,6 +74,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))?;
         return print_checked().map(|()| ExitCode::SUCCESS);
     }
+    turn_server::reserve_descriptors(&turn)?;
     let (sender, events) = mpsc::channel();
     shutdown::send_signals(sender.clone()).context("turn: cannot catch signals")?;
     let running = turn_server::start_with(&turn, passed, messages)?;

@@ -1,6 +1,6 @@
 //! The clocks of this process: the calibrated cycle counter, Unix time that never steps, and wall time.
 
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
@@ -21,22 +21,27 @@ pub fn monotonic() -> Nanos {
     Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The machine's counter where its rate is constant and the kernel trusts it, else `CLOCK_MONOTONIC_RAW`, with its scale
-/// and cost. The first call takes 50 ms, later ones nothing.
-pub fn calibration() -> &'static Calibration {
-    static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
-    CALIBRATION.get_or_init(|| {
-        let machine = crate::machine::Machine::read();
-        let trusted = cfg!(target_arch = "aarch64") || machine.trusts_tsc();
-        let clock = if trusted { Clock::new(monotonic_raw_ns) } else { Clock::Os(monotonic_raw_ns) };
-        Calibration::measure(clock, &mut monotonic_raw_ns, 50_000_000)
+/// The machine's counter where its rate is constant and the kernel trusts it, else `CLOCK_MONOTONIC_RAW`. Stamps need no
+/// scale: whoever takes them does not wait for [`calibration`].
+pub fn clock() -> Clock {
+    static CLOCK: OnceLock<Clock> = OnceLock::new();
+    *CLOCK.get_or_init(|| {
+        let trusted = cfg!(target_arch = "aarch64") || crate::machine::Machine::at_start().trusts_tsc();
+        if trusted { Clock::new(monotonic_raw_ns) } else { Clock::Os(monotonic_raw_ns) }
     })
 }
 
-/// Begins the first call of [`calibration`] on another thread: a start takes less than its 50 ms longer.
+/// The [`clock`] with its scale and cost. The first call takes 50 ms, later ones nothing.
+pub fn calibration() -> &'static Calibration {
+    static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
+    CALIBRATION.get_or_init(|| Calibration::measure(clock(), &mut monotonic_raw_ns, 50_000_000))
+}
+
+/// Begins the first call of [`calibration`] on another thread, so that the first report does not wait for it.
 pub fn calibrate_ahead() {
+    static BEGUN: Once = Once::new();
     // Without a thread the first caller measures.
-    let _ = std::thread::Builder::new().name("calibration".to_owned()).spawn(calibration);
+    BEGUN.call_once(|| drop(std::thread::Builder::new().name("calibration".to_owned()).spawn(calibration)));
 }
 
 /// Returns nanoseconds since the Unix epoch. The epoch is read once per process and then counted on with the monotonic
@@ -96,6 +101,12 @@ fn wall_error_ns() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stamps_are_those_of_the_calibrated_clock() {
+        let kind = std::mem::discriminant(&clock());
+        assert_eq!(kind, std::mem::discriminant(&calibration().clock));
+    }
 
     #[test]
     fn unix_time_counts_on_with_the_monotonic_clock() {

@@ -1,6 +1,7 @@
 //! Description of the machine.
 
 use std::fs;
+use std::sync::OnceLock;
 
 /// The machine that something was measured on. Texts that could not be read are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +54,13 @@ impl Machine {
             llc_kib: llc_kib(),
             memory_kib: memory_kib(),
         }
+    }
+
+    /// Returns what the first call in this process read: `/proc/cpuinfo` interrupts every core.
+    #[must_use]
+    pub fn at_start() -> &'static Self {
+        static MACHINE: OnceLock<Machine> = OnceLock::new();
+        MACHINE.get_or_init(Self::read)
     }
 
     /// Whether stamps of the TSC can be turned into time (constant rate, never stopping, the kernel trusts it).

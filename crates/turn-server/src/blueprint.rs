@@ -17,7 +17,7 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tt_meter::Sampler;
 use tt_model::Nanos;
-use tt_net::{Poller, raise_descriptor_limit, reserve_descriptors};
+use tt_net::{Poller, raise_descriptor_limit};
 use tt_os::clock;
 use tt_turn::config::{Config as EngineConfig, PeerLists};
 use tt_turn::shared::{Limits, Pools, Shared};
@@ -33,7 +33,7 @@ use crate::listeners::{ListenerChange, Listening};
 use crate::messages::WorkerMessages;
 use crate::relay_pool::{RelayPlan, RelayPool, SharedPorts, WorkerSockets};
 use crate::relays::Relays;
-use crate::section::{MemorySize, StreamLimits};
+use crate::section::{MemorySize, RelaySockets, StreamLimits};
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
 use crate::udp_listeners::UdpListeners;
 use crate::worker::{Outputs, Parts};
@@ -90,19 +90,34 @@ pub(crate) struct Blueprint {
     kernel_path: OnceLock<Arc<KernelPath>>,
 }
 
+/// Makes room for the descriptors of a server with `config`, which [`start`](crate::start) does, too. A process that has
+/// no other thread yet need not wait for it.
+///
+/// # Errors
+/// The kernel's error.
+pub fn reserve_descriptors(config: &TurnConfig) -> anyhow::Result<()> {
+    let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
+    reserve(config, descriptors, config.relay_sockets != RelaySockets::Each).map(drop)
+}
+
+/// Makes room for the descriptors that are kept and those of relays, and returns the most sockets of relays. Relays that
+/// share a socket have no descriptors.
+fn reserve(config: &TurnConfig, descriptors: u64, is_shared: bool) -> anyhow::Result<u32> {
+    let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
+    let sockets_most = sockets_most(config, if is_shared { u64::MAX } else { descriptors.saturating_sub(kept) });
+    let reserved = if is_shared { kept } else { kept + u64::from(sockets_most) };
+    tt_net::reserve_descriptors(reserved).context("turn: cannot reserve descriptors")?;
+    Ok(sockets_most)
+}
+
 impl Blueprint {
     /// Prepares workers that listen on these addresses.
     pub(crate) fn new(config: &TurnConfig, listening: Listening, handshakes: HandshakePool) -> anyhow::Result<Self> {
         let nonce_key = random()?;
         let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
-        let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
         let allocations_most = allocations_most(config);
         let shared_ports = SharedPorts::start(config);
-        // Relays that share a socket have no descriptors.
-        let relay_descriptors = if shared_ports.is_some() { u64::MAX } else { descriptors.saturating_sub(kept) };
-        let sockets_most = sockets_most(config, relay_descriptors);
-        let reserved = if shared_ports.is_some() { kept } else { kept + u64::from(sockets_most) };
-        reserve_descriptors(reserved).context("turn: cannot reserve descriptors")?;
+        let sockets_most = reserve(config, descriptors, shared_ports.is_some())?;
         let plan = RelayPlan::new(&config.relay_ips, config.relay_ports, sockets_max(config, sockets_most));
         // The tables have room for the addresses, ports and allocations of any reload.
         let room = pools(allocations_most, sockets_most);
@@ -167,7 +182,7 @@ impl Blueprint {
             relays,
             streams,
             poller,
-            sampler: Sampler::new(clock::calibration().clock, self.in_force.load().config.sample_one_in),
+            sampler: Sampler::new(clock::clock(), self.in_force.load().config.sample_one_in),
             links: WorkerLinks::new(endpoints),
             inbound,
             commands,

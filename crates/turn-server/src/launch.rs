@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use tt_os::addresses::AddressWatch;
 use tt_status::allocation_messages::MessageOutput;
 
-use crate::blueprint::{Blueprint, host};
+use crate::blueprint::{Blueprint, host, reserve_descriptors};
 use crate::config::TurnConfig;
 use crate::event_log;
 use crate::listeners::{self, Bound, Listening};
@@ -43,6 +43,9 @@ pub fn start_with(
     passed: PassedSockets,
     output: Option<Box<dyn MessageOutput>>,
 ) -> anyhow::Result<Running> {
+    // Before the first thread.
+    reserve_descriptors(config)?;
+    tt_os::clock::calibrate_ahead();
     let Bound { listening, sockets } = listeners::bind(config, &Listening::default(), passed, config.workers)?;
     let (listen, streams, listens) = (listening.udp_addrs(), listening.stream_addrs(), listening.names());
     // Before the addresses are read, so that no change is missed.

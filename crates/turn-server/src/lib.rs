@@ -64,6 +64,7 @@ mod worker;
 mod worker_set;
 
 pub use blueprint::check::check;
+pub use blueprint::reserve_descriptors;
 pub use config::{Realm, RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{

@@ -36,7 +36,7 @@ async fn outcome(name: &str, issuer: &Issuer, years: [i32; 2], trusted: &Issuer)
         // The client may refuse.
         let _ = acceptor.accept(stream).await;
     };
-    let clock = tt_os::clock::calibration().clock;
+    let clock = tt_os::clock::clock();
     let dialled = async {
         let stream = TcpStream::connect(addr).await.unwrap();
         let last_read = LastRead(Rc::new(Cell::new(clock.end())));
@@ -74,7 +74,7 @@ async fn case_m48_the_shipped_roots_do_not_trust_this_machine() {
         let (stream, _) = listener.accept().await.unwrap();
         let _ = acceptor.accept(stream).await;
     };
-    let (_, dialled) = tokio::join!(served, dial(&uri, tt_os::clock::calibration().clock));
+    let (_, dialled) = tokio::join!(served, dial(&uri, tt_os::clock::clock()));
     let refused = format!("{:?}", dialled.map(drop).unwrap_err());
     assert!(refused.contains("UnknownIssuer"), "{refused}");
 }

@@ -44,7 +44,7 @@ pub async fn examine(
     options: &ExamineOptions,
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Summary> {
-    let clock = tt_os::clock::calibration().clock;
+    let clock = tt_os::clock::clock();
     let mut report = Report::new(observer, options.time_max);
     steps(&mut report, feed, options.updates_min, clock).await?;
     Ok(report.into_summary())

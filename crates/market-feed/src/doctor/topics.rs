@@ -54,7 +54,7 @@ const fn is_certain(first: FirstFrame) -> bool {
 
 /// What arrives of the topics at another address of the venue.
 async fn of_link(feed: &FeedConfig, link: &LinkConfig, symbols: &[String], most: Duration) -> Result<Arrivals, String> {
-    let clock = tt_os::clock::calibration().clock;
+    let clock = tt_os::clock::clock();
     let opened = socket::open_packed(&link.streams, feed.compressed, clock).await;
     let (mut socket, _) = opened.map_err(|error| format!("{error:#}"))?;
     let mut requests =

@@ -44,7 +44,7 @@ fn hyperliquids_lists_are_posted_for() {
     let asked = std::thread::spawn(move || answer(&listener, &[&perpetuals, spot]));
     let feed = FeedConfig::at(Venue::Hyperliquid, streams, vec!["BTC".to_owned()]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let listed = runtime.block_on(list(&feed, tt_os::clock::calibration().clock)).unwrap();
+    let listed = runtime.block_on(list(&feed, tt_os::clock::clock())).unwrap();
     let of = |symbol: &str, name: &str, tick_size: (i64, u8), lot_size: (i64, u8)| Listing {
         symbol: symbol.to_owned(),
         name: name.to_owned(),

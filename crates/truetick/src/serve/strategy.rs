@@ -25,7 +25,7 @@ const PRICES_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Interval at which the end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The same, where simulated venues answer within milliseconds.
-const SHORT: Duration = Duration::from_millis(2);
+const SHORT: Duration = Duration::from_micros(500);
 
 /// Flags of the demonstration.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl Starter {
     /// The thread cannot be started.
     pub(super) fn start(feeds: Feeds, flags: Flags) -> Result<Self> {
         let (strategy, stop) = (Strategy::default(), Arc::new(AtomicBool::new(false)));
-        let (started, stopping) = (strategy.clone(), Arc::clone(&stop));
+        let (started, stopping, waiting) = (strategy.clone(), Arc::clone(&stop), thread::current());
         let thread = thread::Builder::new().name("strategy-start".to_owned()).spawn(move || {
             if !wait(&feeds, &stopping) {
                 return None;
@@ -133,6 +133,7 @@ impl Starter {
                 Ok(running) => {
                     // Nothing else sets it.
                     let _ = started.0.set(Gate { board: running.board(), admin: running.admin() });
+                    waiting.unpark();
                     Some(running)
                 }
                 Err(error) => {
@@ -146,7 +147,7 @@ impl Starter {
 
     /// Waits until the strategy runs or cannot, or `is_ending`.
     pub(super) fn wait(&self, is_ending: impl Fn() -> bool) {
-        while !self.thread.is_finished() && !is_ending() {
+        while self.strategy.0.get().is_none() && !self.thread.is_finished() && !is_ending() {
             thread::park_timeout(SHORT);
         }
     }

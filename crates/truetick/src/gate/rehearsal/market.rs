@@ -124,7 +124,7 @@ impl Market {
     }
 
     fn take(&mut self, entry: &Entry<'_>, run: &mut Run, times: &mut Times) -> Result<()> {
-        let clock = tt_os::clock::calibration().clock;
+        let clock = tt_os::clock::clock();
         self.records += 1;
         self.now_ns = self.now_ns.max(entry.head.ts_ns);
         let begin = clock.start();
