@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long)]
     continued: bool,
     /// Venue [default: detected from the content]
-    #[arg(long, value_name = "VENUE", value_parser = crate::market::venue_of_name)]
+    #[arg(long, value_name = "VENUE", value_parser = crate::market::venue)]
     venue: Option<Venue>,
     /// Print one JSON line per recording instead of a table
     #[arg(long)]

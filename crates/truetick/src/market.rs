@@ -66,18 +66,16 @@ pub struct Args {
     seconds: Option<f64>,
 }
 
-/// Returns the venue of a name with hyphens or underscores.
+/// Returns the venue of a name with hyphens or underscores, in any case, and suggests those that begin like it.
 pub(crate) fn venue(name: &str) -> Result<Venue, String> {
+    let name = name.to_ascii_lowercase();
     Venue::find(&name.replace('-', "_")).ok_or_else(|| {
-        let known: Vec<String> = Venue::ALL.iter().map(|venue| venue.name().replace('_', "-")).collect();
-        format!("possible values: {}", known.join(", "))
+        let known = Venue::ALL.map(|venue| venue.name().replace('_', "-"));
+        let similar = known.iter().filter(|known| !name.is_empty() && known.starts_with(&name)).cloned();
+        let similar = similar.collect::<Vec<_>>().join(" or ");
+        let tip = if similar.is_empty() { similar } else { format!("did you mean {similar}? ") };
+        format!("{tip}possible values: {}", known.join(", "))
     })
-}
-
-/// Parses a venue's name for clap.
-pub(crate) fn venue_of_name(name: &str) -> Result<Venue, String> {
-    let names = || Venue::ALL.map(Venue::name).join(", ");
-    Venue::find(&name.replace('-', "_")).ok_or_else(|| format!("one of {}", names()))
 }
 
 /// How feeds are followed and shown.

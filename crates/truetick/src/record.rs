@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long)]
     append: bool,
     /// Venue [default: every venue of the built-in simulator]
-    #[arg(long, value_name = "VENUE", value_parser = market::venue_of_name)]
+    #[arg(long, value_name = "VENUE", value_parser = market::venue)]
     venue: Option<Venue>,
     /// Symbols as the venue writes them [default: all of the simulator]
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]

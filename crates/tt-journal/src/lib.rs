@@ -55,6 +55,10 @@ pub enum ReadError {
 impl std::fmt::Display for ReadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            // Its own words are `entity not found`.
+            Self::Io(std::io::ErrorKind::NotFound) => {
+                f.write_str("cannot read the recording: no such file or directory")
+            }
             Self::Io(kind) => write!(f, "cannot read the recording: {kind}"),
             Self::Header => f.write_str("the recording's header is unknown"),
             Self::Version(version) => {

@@ -98,6 +98,19 @@ fn arguments_without_sense_are_refused_with_status_2() {
 }
 
 #[test]
+fn a_venue_is_known_in_any_case_and_the_start_of_its_name_is_a_tip() {
+    for command in ["market", "doctor", "up", "record", "audit"] {
+        let error = usage_error(&[command, "--venue", "Coinbase"]);
+        assert!(error.contains("did you mean coinbase-exchange or coinbase-advanced? possible values: "), "{error}");
+        let error = usage_error(&[command, "--venue", "mtgox"]);
+        assert!(!error.contains("did you mean") && error.contains("possible values: binance-spot, "), "{error}");
+    }
+    let output = truetick(&["audit", "--venue", "Binance_Spot", "no/such/recording"]);
+    let error = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(error, "truetick: no/such/recording: cannot read the recording: no such file or directory\n");
+}
+
+#[test]
 fn a_configuration_that_is_not_there_is_named() {
     for command in COMMANDS {
         let wanted: &[&str] = match *command {
