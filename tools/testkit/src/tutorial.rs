@@ -23,20 +23,31 @@ pub struct Followed {
     pub files: usize,
     /// Commands of `console` blocks.
     pub commands: usize,
+    /// Pages that were opened.
+    pub pages: usize,
 }
+
+/// The command that opens a page of a tutorial, of its address. It prints nothing.
+pub type OpenPage<'a> = &'a dyn Fn(&str) -> String;
 
 /// Follows the tutorial `document` in `folder`, with the programs of `bin` first on the search path.
 ///
 /// A block after "Save this as `NAME`" is a file. In a `console` block each line after `$ ` is a command, which
 /// continues after a backslash; the lines below are what it prints on standard output: `...` is any text within a line,
-/// and alone any lines. `launcher` starts the shell: `["bash"]`, or with words before that isolate it.
+/// and alone any lines. `launcher` starts the shell: `["bash"]`, or with words before that isolate it. Where the text says
+/// "Open <`ADDRESS`>", the command of `open` runs in that shell; without `open` pages are left out.
 ///
 /// # Panics
 /// A command fails, prints something else or takes more than 300 s, or a block is neither file nor commands.
-pub fn follow(document: &str, launcher: &[&str], folder: &Path, bin: &Path) -> Followed {
+pub fn follow(document: &str, launcher: &[&str], folder: &Path, bin: &Path, open: Option<OpenPage<'_>>) -> Followed {
     let mut shell = Shell::start(launcher, folder, bin);
-    let mut followed = Followed { files: 0, commands: 0 };
+    let mut followed = Followed { files: 0, commands: 0, pages: 0 };
     for (text, language, content) in blocks(document) {
+        let addresses = text.split("Open <").skip(1).filter_map(|rest| rest.split('>').next());
+        for (address, open) in addresses.zip(open.into_iter().cycle()) {
+            shell.run(&open(address), &[]);
+            followed.pages += 1;
+        }
         let paragraph = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
         if language == "console" {
             for (command, expected) in commands(content) {
@@ -224,10 +235,21 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_opened_between_the_blocks_around_its_address() {
+        let folder = std::env::temp_dir().join(format!("tutorial-page-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let document =
+            "```console\n$ echo a > seen\n```\nOpen <http://x/#b>.\n```console\n$ cat seen\na\nhttp://x/#b\n```\n";
+        let open = |address: &str| format!("echo '{address}' >> seen");
+        let followed = follow(document, &["bash"], &folder, &folder, Some(&open));
+        assert_eq!(followed, Followed { files: 0, commands: 2, pages: 1 });
+    }
+
+    #[test]
     #[should_panic(expected = "false: status 1")]
     fn a_command_that_fails_is_found() {
         let folder = std::env::temp_dir().join(format!("tutorial-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        follow("```console\n$ false\n```\n", &["bash"], &folder, &folder);
+        follow("```console\n$ false\n```\n", &["bash"], &folder, &folder, None);
     }
 }

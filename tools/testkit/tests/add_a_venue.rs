@@ -31,8 +31,8 @@ fn the_recipe_adds_a_venue() {
     fs::set_permissions(bin.join("cargo"), Permissions::from_mode(0o755)).unwrap();
     // The copy has its own target folder, whatever the environment says.
     let target = format!("CARGO_TARGET_DIR={}", copy.join("target").display());
-    let followed = follow_tutorial(&tutorial, &["env", &target, "bash", "--noprofile", "--norc"], &copy, &bin);
-    assert_eq!(followed, Followed { files: 0, commands: 5 });
+    let followed = follow_tutorial(&tutorial, &["env", &target, "bash", "--noprofile", "--norc"], &copy, &bin, None);
+    assert_eq!(followed, Followed { files: 0, commands: 5, pages: 0 });
 }
 
 /// A block of code, and the text before it.
