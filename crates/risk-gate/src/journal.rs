@@ -66,7 +66,6 @@ pub(crate) struct Journal<K: Keeper> {
     reserve_bytes: usize,
     segment_bytes: usize,
     keeper: K,
-    body: Vec<u8>,
     /// Records that were not synced.
     unsynced: u64,
 }
@@ -95,8 +94,8 @@ impl<K: Keeper> Journal<K> {
         let writer = SegmentWriter::resume(&storage, end, bytes, unix_now().0).context("the journal")?;
         let keeper = storage.keeper(writer.current(), bytes, durability)?;
         let reserve_bytes = RESERVE_BYTES.min(bytes / 4);
-        let (segment_bytes, body) = (bytes, Vec::new());
-        let mut journal = Self { writer, durability, reserve_bytes, segment_bytes, keeper, body, unsynced: 0 };
+        let segment_bytes = bytes;
+        let mut journal = Self { writer, durability, reserve_bytes, segment_bytes, keeper, unsynced: 0 };
         journal.ask();
         Ok(journal)
     }
@@ -134,12 +133,12 @@ impl<K: Keeper> Journal<K> {
 
     /// Writes a record; returns its number.
     pub(crate) fn append(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<u64, Lost> {
-        let kind = codec::encode(&mut self.body, input, answer);
-        if self.writer.room() < self.body.len() + self.reserve_bytes {
+        let kind = codec::encode(self.writer.begin_record(), input, answer);
+        if self.writer.room() < self.writer.begun_bytes() + self.reserve_bytes {
             self.take_spare();
         }
         let segment = self.writer.needs_spare();
-        let number = match self.writer.append(now_ns, kind, &self.body) {
+        let number = match self.writer.append_begun(now_ns, kind) {
             Ok(number) => number,
             Err(error) => {
                 tracing::error!(%error, "risk: the journal is lost: orders are rejected until the next start");

@@ -17,5 +17,5 @@ extern crate std;
 mod crc;
 mod prefetch;
 
-pub use crc::{crc32, is_crc32_vectorised};
+pub use crc::{crc32, crc32c, is_crc32_vectorised};
 pub use prefetch::{prefetch, prefetch_lines};

@@ -61,9 +61,8 @@ const ERRORS: [GateError; 5] = [
     GateError::Full,
 ];
 
-/// Writes `input` and `answer` to `out`; returns the record's kind.
+/// Adds `input` and `answer` to the end of `out`; returns the record's kind.
 pub(super) fn encode(out: &mut Vec<u8>, input: &Input, answer: &Answer) -> u16 {
-    out.clear();
     let kind = encode_input(out, input);
     match answer {
         Answer::Verdict(verdict) => put_verdict(out, verdict),

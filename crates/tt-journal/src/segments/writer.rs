@@ -1,7 +1,7 @@
 //! Writes a journal in segments.
 
 use super::{
-    BODY_BYTES_MAX, Disk, END, HEAD_BYTES, HEADER_BYTES, Header, Segment, SegmentError, checksum, record_bytes,
+    BODY_BYTES_MAX, Disk, END, HEAD_BYTES, HEADER_BYTES, Header, Segment, SegmentError, crc32c_append, record_bytes,
 };
 use crate::segments::reader::{JournalEnd, SegmentReader};
 use std::{error, fmt, io};
@@ -40,7 +40,7 @@ pub struct SegmentWriter<S> {
     at: usize,
     records: u64,
     checksum: u32,
-    /// The record that is written, to be copied at once.
+    /// The record that is begun, to be copied at once: room for its head, and its body.
     buffer: Vec<u8>,
 }
 
@@ -122,15 +122,43 @@ impl<S: Segment> SegmentWriter<S> {
     /// # Errors
     /// [`AppendError`]; the record is not in the journal.
     pub fn append(&mut self, ts_ns: u64, kind: u16, body: &[u8]) -> Result<u64, AppendError> {
-        let len = record_bytes(body.len());
-        if body.len() > BODY_BYTES_MAX || len > self.current.bytes() - HEADER_BYTES - HEAD_BYTES {
+        self.begin_record().extend_from_slice(body);
+        self.append_begun(ts_ns, kind)
+    }
+
+    /// Begins a record in place of one that is begun. Its body is what is added to the end of the bytes that this returns,
+    /// which hold its head.
+    #[inline]
+    pub fn begin_record(&mut self) -> &mut Vec<u8> {
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&[0; HEAD_BYTES]);
+        &mut self.buffer
+    }
+
+    /// Returns the bytes of the body of the record that is begun.
+    #[must_use]
+    #[inline]
+    pub const fn begun_bytes(&self) -> usize {
+        self.buffer.len().saturating_sub(HEAD_BYTES)
+    }
+
+    /// Writes the record that [`begin_record`](Self::begin_record) began, as [`append`](Self::append) does.
+    ///
+    /// # Errors
+    /// [`AppendError`]; the record is not in the journal, and still begun.
+    pub fn append_begun(&mut self, ts_ns: u64, kind: u16) -> Result<u64, AppendError> {
+        let len = record_bytes(self.begun_bytes());
+        let bytes = self.current.bytes();
+        if self.begun_bytes() > BODY_BYTES_MAX || len > bytes - HEADER_BYTES - HEAD_BYTES {
             return Err(AppendError::Long);
         }
         // Room for the end of the segment is kept.
-        if self.at + len + HEAD_BYTES > self.current.bytes() {
+        if self.at + len + HEAD_BYTES > bytes {
             self.next_segment(ts_ns)?;
         }
-        self.write(ts_ns, kind, body);
+        let mut record = std::mem::take(&mut self.buffer);
+        self.write(ts_ns, kind, &mut record);
+        self.buffer = record;
         self.records += 1;
         Ok(self.records)
     }
@@ -138,7 +166,7 @@ impl<S: Segment> SegmentWriter<S> {
     /// Closes the segment and begins the next one.
     fn next_segment(&mut self, ts_ns: u64) -> Result<(), AppendError> {
         let Some(spare) = self.spare.take() else { return Err(AppendError::Full) };
-        self.write(ts_ns, END, &[]);
+        self.write(ts_ns, END, &mut vec![0; HEAD_BYTES]);
         // A later segment must not be on the disk without all of the earlier one.
         self.current.sync().map_err(AppendError::Io)?;
         self.current = spare;
@@ -146,21 +174,21 @@ impl<S: Segment> SegmentWriter<S> {
         Ok(())
     }
 
-    fn write(&mut self, ts_ns: u64, kind: u16, body: &[u8]) {
-        let out = &mut self.buffer;
-        out.clear();
-        out.extend_from_slice(&(body.len() as u32).to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&(self.records + 1).to_le_bytes());
-        out.extend_from_slice(&ts_ns.to_le_bytes());
-        out.extend_from_slice(&kind.to_le_bytes());
-        out.extend_from_slice(&[0; 6]);
-        out.extend_from_slice(body);
-        self.checksum = checksum(self.checksum, out);
-        out[4..8].copy_from_slice(&self.checksum.to_le_bytes());
-        out.resize(record_bytes(body.len()), 0);
-        self.current.write(self.at, out);
-        self.at += out.len();
+    /// Writes `record`, its body behind room for its head.
+    fn write(&mut self, ts_ns: u64, kind: u16, record: &mut Vec<u8>) {
+        let body_len = ((record.len() - HEAD_BYTES) as u32).to_le_bytes();
+        let head = record.first_chunk_mut::<HEAD_BYTES>().expect("a record has a head");
+        // While the checksum is taken the length is in its place: so what it covers is in one piece.
+        head[4..8].copy_from_slice(&body_len);
+        head[8..16].copy_from_slice(&(self.records + 1).to_le_bytes());
+        head[16..24].copy_from_slice(&ts_ns.to_le_bytes());
+        head[24..26].copy_from_slice(&kind.to_le_bytes());
+        self.checksum = crc32c_append(self.checksum, &record[4..]);
+        record[..4].copy_from_slice(&body_len);
+        record[4..8].copy_from_slice(&self.checksum.to_le_bytes());
+        record.extend_from_slice(&[0; 7][..record.len().wrapping_neg() % 8]);
+        self.current.write(self.at, record);
+        self.at += record.len();
     }
 
     /// Waits until all records are on the disk.

@@ -4,8 +4,9 @@
 //! one place too low, which the constants make up for: each is for one power less than its use says.
 
 use core::arch::x86_64::{
-    __cpuid, __m128i, _mm_clmulepi64_si128, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm_extract_epi32, _mm_loadu_si128,
-    _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm_slli_epi64, _mm_slli_si128, _mm_srli_si128, _mm_xor_si128,
+    __cpuid, __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64,
+    _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm_extract_epi32, _mm_loadu_si128, _mm_set_epi64x, _mm_setzero_si128,
+    _mm_shuffle_epi8, _mm_slli_epi64, _mm_slli_si128, _mm_srli_si128, _mm_xor_si128,
 };
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -76,9 +77,38 @@ pub(super) fn crc32(bytes: &[u8]) -> Option<u32> {
     Some(unsafe { fold(first, bytes) })
 }
 
+/// CRC-32C of what has the CRC-32C `before`, and of `bytes` behind it, where the processor has the instruction.
+#[inline]
+pub(super) fn crc32c(before: u32, bytes: &[u8]) -> Option<u32> {
+    if !is_supported() {
+        return None;
+    }
+    // SAFETY: the processor has the features that `divide` is compiled for, as `is_supported` just said.
+    Some(unsafe { divide(before, bytes) })
+}
+
+/// The CRC-32C, whose divisor has an instruction of its own.
+#[inline]
+#[target_feature(enable = "sse4.2")]
+fn divide(before: u32, bytes: &[u8]) -> u32 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let crc = words.iter().fold(u64::from(!before), |crc, word| _mm_crc32_u64(crc, u64::from_le_bytes(*word)));
+    let (halves, rest) = rest.as_chunks::<4>();
+    let crc = halves.iter().fold(crc as u32, |crc, half| _mm_crc32_u32(crc, u32::from_le_bytes(*half)));
+    let (pairs, rest) = rest.as_chunks::<2>();
+    let crc = pairs.iter().fold(crc, |crc, pair| _mm_crc32_u16(crc, u16::from_le_bytes(*pair)));
+    !rest.iter().fold(crc, |crc, byte| _mm_crc32_u8(crc, *byte))
+}
+
 #[inline]
 fn is_supported() -> bool {
-    if cfg!(all(target_feature = "pclmulqdq", target_feature = "ssse3", target_feature = "sse4.1")) {
+    let is_baseline = cfg!(all(
+        target_feature = "pclmulqdq",
+        target_feature = "ssse3",
+        target_feature = "sse4.1",
+        target_feature = "sse4.2"
+    ));
+    if is_baseline {
         return true;
     }
     // Whoever races asks too and stores the same answer; nothing else hangs on it.
@@ -90,8 +120,8 @@ fn is_supported() -> bool {
 
 #[cold]
 fn ask() -> bool {
-    /// PCLMULQDQ, SSSE3 and SSE4.1 in ECX of leaf 1.
-    const FEATURES: u32 = 1 << 1 | 1 << 9 | 1 << 19;
+    /// PCLMULQDQ, SSSE3, SSE4.1 and SSE4.2 in ECX of leaf 1: processors with the first have all of them.
+    const FEATURES: u32 = 1 << 1 | 1 << 9 | 1 << 19 | 1 << 20;
     // Miri runs no CPUID.
     let has = !cfg!(miri) && __cpuid(1).ecx & FEATURES == FEATURES;
     SUPPORT.store(1 + u8::from(has), Ordering::Relaxed);

@@ -1,7 +1,7 @@
 use std::format;
 use std::vec::Vec;
 
-use super::{crc32, scalar};
+use super::{crc32, crc32c, scalar};
 
 /// Bytes of a linear congruence, each run the same.
 fn bytes(len: usize) -> Vec<u8> {
@@ -37,7 +37,29 @@ fn every_length_at_every_alignment_agrees_with_crc32fast() {
 #[test]
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 fn the_processor_is_asked_and_used() {
-    let has = std::is_x86_feature_detected!("pclmulqdq") && std::is_x86_feature_detected!("sse4.1");
+    let has = std::is_x86_feature_detected!("pclmulqdq") && std::is_x86_feature_detected!("sse4.2");
+    assert_eq!(crc32c(0, &[]).is_some(), has);
     assert_eq!(super::clmul::crc32(&bytes(16)).is_some(), has);
     assert_eq!(super::clmul::crc32(&bytes(15)), None);
+}
+
+/// The examples of RFC 3720, appendix B.4, and the check value of the catalogue.
+#[test]
+fn crc32c_of_published_examples() {
+    let ascending: [u8; 32] = std::array::from_fn(|at| at as u8);
+    let examples: [(&[u8], u32); 5] = [
+        (&[0; 32], 0x8A91_36AA),
+        (&[0xFF; 32], 0x62A8_AB43),
+        (&ascending, 0x46DD_794E),
+        (b"123456789", 0xE306_9283),
+        (b"", 0),
+    ];
+    for (message, expected) in examples {
+        assert!(crc32c(0, message).is_none_or(|crc| crc == expected), "{message:?}");
+        for cut in 0..message.len() {
+            let (first, second) = message.split_at(cut);
+            let both = crc32c(0, first).and_then(|before| crc32c(before, second));
+            assert!(both.is_none_or(|crc| crc == expected), "{message:?} cut at {cut}");
+        }
+    }
 }

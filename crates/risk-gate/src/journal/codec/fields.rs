@@ -25,17 +25,22 @@ pub(in crate::journal) fn put_i64(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
+/// Adds `N` bytes to the end of `out`, to be written in place: so their number is looked at once.
+fn added<const N: usize>(out: &mut Vec<u8>) -> &mut [u8; N] {
+    out.extend_from_slice(&[0; N]);
+    out.last_chunk_mut().expect("they were added")
+}
+
 pub(in crate::journal) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
     let OrderIntent { seq, ts_ns, client_id, limit_px, qty, trigger_px, account, strategy, instrument, .. } = *intent;
     let OrderIntent { kind, side, tif, flags, ttl_ms, .. } = *intent;
-    let mut bytes = [0; 64];
-    put_words(&mut bytes, [seq, ts_ns, client_id, word(limit_px.0), word(qty.0), word(trigger_px.0)]);
+    let bytes = added::<64>(out);
+    put_words(bytes, [seq, ts_ns, client_id, word(limit_px.0), word(qty.0), word(trigger_px.0)]);
     bytes[48..50].copy_from_slice(&account.to_le_bytes());
     bytes[50..52].copy_from_slice(&strategy.to_le_bytes());
     bytes[52..56].copy_from_slice(&instrument.0.to_le_bytes());
     bytes[56..60].copy_from_slice(&[kind.0, side as u8, tif.0, flags.0]);
     bytes[60..].copy_from_slice(&ttl_ms.to_le_bytes());
-    out.extend_from_slice(&bytes);
 }
 
 /// Writes words to the beginning of `bytes`.
@@ -52,14 +57,13 @@ const fn word(value: i64) -> u64 {
 pub(in crate::journal) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
     let Verdict { seq, intent_seq, client_id, reasons, now_ns, worst_pos, generation, limits_version, .. } = *verdict;
     let Verdict { first_bit, first_level, accept, notes, producer, zero, .. } = *verdict;
-    let mut bytes = [0; 64];
-    put_words(&mut bytes, [seq, intent_seq, client_id, reasons.0, now_ns, word(worst_pos)]);
+    let bytes = added::<64>(out);
+    put_words(bytes, [seq, intent_seq, client_id, reasons.0, now_ns, word(worst_pos)]);
     bytes[48..52].copy_from_slice(&generation.to_le_bytes());
     bytes[52..56].copy_from_slice(&limits_version.to_le_bytes());
     bytes[56..60].copy_from_slice(&[first_bit, first_level, accept, notes.0]);
     bytes[60..62].copy_from_slice(&producer.to_le_bytes());
     bytes[62..].copy_from_slice(&zero.to_le_bytes());
-    out.extend_from_slice(&bytes);
 }
 
 /// Writes the fee and the version of a report, if it has one; returns the record's kind.
@@ -79,7 +83,7 @@ pub(in crate::journal) fn put_late_fields(out: &mut Vec<u8>, report: &Report) ->
 pub(in crate::journal) fn put_report(out: &mut Vec<u8>, report: &Report) {
     let Report { kind, side, account, instrument, client_id, execution_id, undone_id, .. } = *report;
     let Report { qty, px, executed, order_qty, limit_px, trigger_px, .. } = *report;
-    let mut bytes = [0; 96];
+    let bytes = added::<96>(out);
     bytes[..2].copy_from_slice(&[kind.0, side as u8]);
     bytes[2..4].copy_from_slice(&account.to_le_bytes());
     bytes[4..8].copy_from_slice(&instrument.0.to_le_bytes());
@@ -87,7 +91,6 @@ pub(in crate::journal) fn put_report(out: &mut Vec<u8>, report: &Report) {
     bytes[16..32].copy_from_slice(&execution_id.to_le_bytes());
     bytes[32..48].copy_from_slice(&undone_id.to_le_bytes());
     put_words(&mut bytes[48..], [qty.0, px.0, executed.0, order_qty.0, limit_px.0, trigger_px.0].map(word));
-    out.extend_from_slice(&bytes);
 }
 
 pub(in crate::journal) fn put_statement(out: &mut Vec<u8>, statement: &Statement) {
@@ -137,10 +140,9 @@ pub(in crate::journal) fn put_difference(out: &mut Vec<u8>, difference: Differen
 
 pub(in crate::journal) fn put_mark(out: &mut Vec<u8>, mark: &Mark) {
     let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified, proof_ns: _ } = *mark;
-    let mut bytes = [0; 33];
-    put_words(&mut bytes, [word(ref_px.0), word(bid_px.0), word(ask_px.0), ts_ns]);
+    let bytes = added::<33>(out);
+    put_words(bytes, [word(ref_px.0), word(bid_px.0), word(ask_px.0), ts_ns]);
     bytes[32] = u8::from(is_verified);
-    out.extend_from_slice(&bytes);
 }
 
 pub(in crate::journal) fn put_limits(out: &mut Vec<u8>, limits: &Limits) {
