@@ -289,7 +289,11 @@ impl<K: Keeper> DurableGate<K> {
 
     /// Applies a report.
     pub fn apply(&mut self, now_ns: u64, report: &Report) -> Outcome {
-        let Answer::Outcome(outcome) = self.perform(now_ns, &Input::Report(*report)) else { return Outcome::Malformed };
+        self.follow(now_ns);
+        let outcome = self.gate.apply(now_ns, report);
+        self.keep_own_modes();
+        // A journal that is lost says so with the next order.
+        let _ = self.record(now_ns, &Input::Report(*report), &Answer::Outcome(outcome));
         outcome
     }
 
@@ -298,7 +302,15 @@ impl<K: Keeper> DurableGate<K> {
     /// # Errors
     /// [`GateError::Unknown`].
     pub fn set_reference(&mut self, now_ns: u64, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
-        self.applied(now_ns, &Input::Mark(instrument, *mark))
+        if self.holds_marks() {
+            return self.applied(now_ns, &Input::Mark(instrument, *mark));
+        }
+        self.follow(now_ns);
+        let applied = self.gate.set_reference(now_ns, instrument, mark);
+        self.keep_own_modes();
+        // A journal that is lost says so with the next order.
+        let _ = self.record(now_ns, &Input::Mark(instrument, *mark), &Answer::Applied(applied));
+        applied
     }
 
     /// Replaces the limits of an account in an instrument; returns the new version of the limits.
@@ -377,7 +389,15 @@ impl<K: Keeper> DurableGate<K> {
     }
 
     /// Lets the gate's own switches follow those of other threads, and temporary limits the time.
+    #[inline(always)]
     fn follow(&mut self, now_ns: u64) {
+        if self.calendar_ns(now_ns) >= self.revert_ns || self.switches.generation() != self.generation {
+            self.follow_changes(now_ns);
+        }
+    }
+
+    #[cold]
+    fn follow_changes(&mut self, now_ns: u64) {
         if self.calendar_ns(now_ns) >= self.revert_ns {
             self.revert(now_ns);
         }
@@ -393,6 +413,7 @@ impl<K: Keeper> DurableGate<K> {
     }
 
     /// Switches that the gate itself has set: so do the switches of other threads, and the file.
+    #[inline]
     fn keep_own_modes(&mut self) {
         while let Some((switch, mode)) = self.gate.poll_mode_change() {
             self.restrict(switch, mode);
@@ -418,16 +439,23 @@ impl<K: Keeper> DurableGate<K> {
         let room = self.journal.as_mut().map_or(Room::Orders, Journal::room);
         let is_tight = self.is_lost || room != Room::Orders;
         if is_tight != self.is_tight {
-            self.is_tight = is_tight;
-            self.write_modes();
-            self.perform(now_ns, &Input::JournalLost(is_tight));
-            for (instrument, mark) in std::mem::take(&mut self.held_marks) {
-                self.perform(now_ns, &Input::Mark(InstrumentId(instrument), mark));
-            }
+            self.become_tight(now_ns, is_tight);
         }
         room
     }
 
+    /// Orders cannot be recorded any more, or again.
+    #[cold]
+    fn become_tight(&mut self, now_ns: u64, is_tight: bool) {
+        self.is_tight = is_tight;
+        self.write_modes();
+        self.perform(now_ns, &Input::JournalLost(is_tight));
+        for (instrument, mark) in std::mem::take(&mut self.held_marks) {
+            self.perform(now_ns, &Input::Mark(InstrumentId(instrument), mark));
+        }
+    }
+
+    #[inline(always)]
     fn record(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<(), Lost> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         match journal.append(now_ns, input, answer) {
@@ -442,6 +470,7 @@ impl<K: Keeper> DurableGate<K> {
         }
     }
 
+    #[cold]
     fn lose(&mut self) {
         self.journal = None;
         self.is_lost = true;

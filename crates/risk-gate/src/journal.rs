@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tt_journal::segments::Disk;
-use tt_journal::{JournalEnd, SegmentFolder, SegmentWriter};
+use tt_journal::{AppendError, JournalEnd, SegmentFolder, SegmentWriter};
 use tt_os::clock::unix_now;
 use tt_os::mapped_file::MappedFile;
 
 use crate::input::{Answer, Input};
+use codec::fixed::{self, Fixed};
 pub use position::JournalPosition;
 pub use storage::{Keeper, Storage};
 
@@ -117,6 +118,7 @@ impl<K: Keeper> Journal<K> {
     }
 
     /// Returns what there is room for, and takes the next segment if it is needed.
+    #[inline]
     pub(crate) fn room(&mut self) -> Room {
         if self.writer.room() < self.reserve_bytes {
             self.take_spare();
@@ -132,26 +134,68 @@ impl<K: Keeper> Journal<K> {
     }
 
     /// Writes a record; returns its number.
+    #[inline(always)]
     pub(crate) fn append(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<u64, Lost> {
+        match (input, answer) {
+            (Input::Intent { producer, generation, intent }, Answer::Verdict(verdict)) => {
+                self.append_fixed(now_ns, fixed::judged((*producer, *generation), intent, verdict))
+            }
+            (Input::Mark(instrument, mark), Answer::Applied(applied)) if mark.proof_ns != 0 => {
+                self.append_fixed(now_ns, fixed::marked(*instrument, mark, applied))
+            }
+            (Input::Report(report), Answer::Outcome(outcome)) if (report.fee, report.version) == (0, 0) => {
+                self.append_fixed(now_ns, fixed::reported(report, *outcome))
+            }
+            _ => self.append_any(now_ns, input, answer),
+        }
+    }
+
+    #[inline(never)]
+    fn append_any(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<u64, Lost> {
         let kind = codec::encode(self.writer.begin_record(), input, answer);
-        if self.writer.room() < self.writer.begun_bytes() + self.reserve_bytes {
+        self.write(self.writer.begun_bytes(), |writer| writer.append_begun(now_ns, kind))
+    }
+
+    #[inline(always)]
+    fn append_fixed<const BODY: usize, const BYTES: usize>(
+        &mut self,
+        now_ns: u64,
+        mut record: Fixed<BODY, BYTES>,
+    ) -> Result<u64, Lost> {
+        self.write(BODY, |writer| writer.append_fixed::<BODY, BYTES>(now_ns, record.kind, &mut record.bytes))
+    }
+
+    /// Writes a record with a body of `body_len` bytes as `append` does.
+    #[inline(always)]
+    fn write(
+        &mut self,
+        body_len: usize,
+        append: impl FnOnce(&mut SegmentWriter<K::Segment>) -> Result<u64, AppendError>,
+    ) -> Result<u64, Lost> {
+        if self.writer.room() < body_len + self.reserve_bytes {
             self.take_spare();
         }
         let segment = self.writer.needs_spare();
-        let number = match self.writer.append_begun(now_ns, kind) {
-            Ok(number) => number,
-            Err(error) => {
-                tracing::error!(%error, "risk: the journal is lost: orders are rejected until the next start");
-                return Err(Lost);
-            }
-        };
+        let number = append(&mut self.writer).map_err(|error| self.lose(&error))?;
         if self.writer.needs_spare() != segment {
-            self.keeper.follow(self.writer.current());
-            self.ask();
+            self.follow_writer();
         }
         self.unsynced += 1;
         self.keeper.wrote();
         Ok(number)
+    }
+
+    #[cold]
+    fn lose(&self, error: &AppendError) -> Lost {
+        tracing::error!(%error, "risk: the journal is lost: orders are rejected until the next start");
+        Lost
+    }
+
+    /// The writer is in another segment.
+    #[cold]
+    fn follow_writer(&mut self) {
+        self.keeper.follow(self.writer.current());
+        self.ask();
     }
 
     /// Waits until all records are as safe as verdicts must be.
@@ -171,6 +215,7 @@ impl<K: Keeper> Journal<K> {
     }
 
     /// Takes the next segment, once it is there; asks again if the disk had no room for it.
+    #[inline(never)]
     fn take_spare(&mut self) {
         let Some(missing) = self.writer.needs_spare() else { return };
         match self.keeper.take() {
@@ -309,10 +354,12 @@ impl Keeper for KeeperThread {
         Some(made)
     }
 
+    #[inline]
     fn wrote(&mut self) {
         self.written.store(self.written.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
+    #[inline]
     fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }

@@ -41,7 +41,7 @@ pub const SEGMENT_VERSION: u16 = 1;
 /// Bytes of a segment's header.
 const HEADER_BYTES: usize = 64;
 /// Bytes of a record before its body.
-const HEAD_BYTES: usize = 32;
+pub const HEAD_BYTES: usize = 32;
 /// Length of the longest body.
 const BODY_BYTES_MAX: usize = 16 << 20;
 /// Size of the smallest segment.
@@ -198,7 +198,7 @@ fn checksum(before: u32, record: &[u8]) -> u32 {
 }
 
 /// Returns the CRC-32C of what has the CRC-32C `before`, and of `bytes` behind it.
-#[inline]
+#[inline(always)]
 fn crc32c_append(before: u32, bytes: &[u8]) -> u32 {
     // Most records are short: what prepares the work in parts takes longer than the work.
     let short = if bytes.len() <= 1024 { tt_simd::crc32c(before, bytes) } else { None };

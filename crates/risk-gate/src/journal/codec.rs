@@ -1,6 +1,7 @@
 //! Inputs and answers as bytes. All integers are little-endian.
 
 pub(super) mod fields;
+pub(super) mod fixed;
 
 use tt_model::{InstrumentId, Report};
 use tt_os::clock::WallTime;
@@ -10,8 +11,8 @@ use tt_risk::{GateError, InstrumentState, KillSwitch, Mark, Mode, Outcome};
 use crate::input::{Answer, Input};
 use crate::limits_file::LimitsFile;
 use fields::{
-    Take, put_difference, put_i64, put_intent, put_late_fields, put_limits, put_mark, put_report, put_statement,
-    put_u16, put_u32, put_u64, put_verdict,
+    Take, added, put_difference, put_i64, put_late_fields, put_limits, put_statement, put_u16, put_u32, put_u64,
+    set_intent, set_mark, set_report, set_verdict,
 };
 
 /// The layout of the bodies. It changes if the meaning of a known kind changes.
@@ -65,18 +66,23 @@ const ERRORS: [GateError; 5] = [
 pub(super) fn encode(out: &mut Vec<u8>, input: &Input, answer: &Answer) -> u16 {
     let kind = encode_input(out, input);
     match answer {
-        Answer::Verdict(verdict) => put_verdict(out, verdict),
+        Answer::Verdict(verdict) => set_verdict(added(out), verdict),
         Answer::Outcome(outcome) => out.push(*outcome as u8),
         Answer::Differences(differences) => {
             put_u32(out, differences.len() as u32);
             differences.iter().for_each(|difference| put_difference(out, *difference));
         }
-        Answer::Applied(applied) => out.push(match applied {
-            Ok(()) => 0,
-            Err(error) => 1 + ERRORS.iter().position(|known| known == error).unwrap_or(0) as u8,
-        }),
+        Answer::Applied(applied) => out.push(byte_of(applied)),
     }
     kind
+}
+
+#[inline(always)]
+fn byte_of(applied: &Result<(), GateError>) -> u8 {
+    match applied {
+        Ok(()) => 0,
+        Err(error) => 1 + ERRORS.iter().position(|known| known == error).unwrap_or(0) as u8,
+    }
 }
 
 fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
@@ -91,16 +97,16 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
         Input::Intent { producer, generation, intent } => {
             put_u16(out, *producer);
             put_u32(out, *generation);
-            put_intent(out, intent);
+            set_intent(added(out), intent);
             INTENT
         }
         Input::Report(report) => {
-            put_report(out, report);
+            set_report(added(out), report);
             put_late_fields(out, report)
         }
         Input::Mark(instrument, mark) => {
             put_u32(out, instrument.0);
-            put_mark(out, mark);
+            set_mark(added(out), mark);
             if mark.proof_ns == 0 {
                 return MARK;
             }

@@ -13,6 +13,7 @@ pub struct JournalPosition {
 }
 
 impl JournalPosition {
+    #[inline]
     pub(crate) fn publish(&self, record: u64) {
         self.record.store(record, Ordering::Relaxed);
     }

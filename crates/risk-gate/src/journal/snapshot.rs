@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use tt_journal::JournalEnd;
 use tt_risk::{Capacity, Gate, Mark};
 
-use super::codec::fields::{Take, put_limits, put_mark, put_u16, put_u32, put_u64};
+use super::codec::fields::{Take, added, put_limits, put_u16, put_u32, put_u64, set_mark};
 use super::replay::Replay;
 use crate::limits_file::LimitsFile;
 use words::{WordReader, WordWriter};
@@ -86,7 +86,7 @@ impl Replay {
         for (instrument, (now_ns, mark)) in marks {
             put_u32(&mut out, *instrument);
             put_u64(&mut out, *now_ns);
-            put_mark(&mut out, mark);
+            set_mark(added(&mut out), mark);
             put_u64(&mut out, mark.proof_ns);
         }
         put_u32(&mut out, changed_limits.len() as u32);

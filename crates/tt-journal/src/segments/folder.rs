@@ -93,10 +93,12 @@ impl Disk for SegmentFolder {
 }
 
 impl Segment for MappedFile {
+    #[inline]
     fn bytes(&self) -> usize {
         Self::bytes(self)
     }
 
+    #[inline]
     fn write(&mut self, at: usize, bytes: &[u8]) {
         Self::write(self, at, bytes);
     }

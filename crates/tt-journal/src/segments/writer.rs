@@ -101,6 +101,7 @@ impl<S: Segment> SegmentWriter<S> {
 
     /// Returns the number of the segment that is missing, if one is.
     #[must_use]
+    #[inline]
     pub const fn needs_spare(&self) -> Option<u64> {
         if self.spare.is_none() { Some(self.number + 1) } else { None }
     }
@@ -112,6 +113,7 @@ impl<S: Segment> SegmentWriter<S> {
 
     /// Returns the bytes that are left in the segments, each record with 32 bytes more than its body.
     #[must_use]
+    #[inline]
     pub fn room(&self) -> usize {
         let spare = self.spare.as_ref().map_or(0, |spare| spare.bytes() - HEADER_BYTES - HEAD_BYTES);
         spare + (self.current.bytes() - self.at).saturating_sub(HEAD_BYTES)
@@ -147,26 +149,54 @@ impl<S: Segment> SegmentWriter<S> {
     /// # Errors
     /// [`AppendError`]; the record is not in the journal, and still begun.
     pub fn append_begun(&mut self, ts_ns: u64, kind: u16) -> Result<u64, AppendError> {
-        let len = record_bytes(self.begun_bytes());
+        let body_len = self.begun_bytes();
+        let mut record = std::mem::take(&mut self.buffer);
+        record.extend_from_slice(&[0; 7][..record.len().wrapping_neg() % 8]);
+        let number = self.append_record(ts_ns, kind, &mut record, body_len);
+        record.truncate(HEAD_BYTES + body_len);
+        self.buffer = record;
+        number
+    }
+
+    /// Writes a record with a body of `BODY` bytes that is in `record`, behind room for its head and before zeros that fill
+    /// it up: so the copies of short records have lengths that the compiler knows.
+    ///
+    /// # Errors
+    /// [`AppendError`]; the record is not in the journal.
+    ///
+    /// # Panics
+    /// `record` is not of the bytes that a body of this length takes.
+    #[inline(always)]
+    pub fn append_fixed<const BODY: usize, const BYTES: usize>(
+        &mut self,
+        ts_ns: u64,
+        kind: u16,
+        record: &mut [u8; BYTES],
+    ) -> Result<u64, AppendError> {
+        const { assert!(record_bytes(BODY) == BYTES) };
+        self.append_record(ts_ns, kind, record, BODY)
+    }
+
+    #[inline(always)]
+    fn append_record(&mut self, ts_ns: u64, kind: u16, record: &mut [u8], body_len: usize) -> Result<u64, AppendError> {
         let bytes = self.current.bytes();
-        if self.begun_bytes() > BODY_BYTES_MAX || len > bytes - HEADER_BYTES - HEAD_BYTES {
+        if body_len > BODY_BYTES_MAX || record.len() > bytes - HEADER_BYTES - HEAD_BYTES {
             return Err(AppendError::Long);
         }
         // Room for the end of the segment is kept.
-        if self.at + len + HEAD_BYTES > bytes {
+        if self.at + record.len() + HEAD_BYTES > bytes {
             self.next_segment(ts_ns)?;
         }
-        let mut record = std::mem::take(&mut self.buffer);
-        self.write(ts_ns, kind, &mut record);
-        self.buffer = record;
+        self.write(ts_ns, kind, record, body_len);
         self.records += 1;
         Ok(self.records)
     }
 
     /// Closes the segment and begins the next one.
+    #[cold]
     fn next_segment(&mut self, ts_ns: u64) -> Result<(), AppendError> {
         let Some(spare) = self.spare.take() else { return Err(AppendError::Full) };
-        self.write(ts_ns, END, &mut vec![0; HEAD_BYTES]);
+        self.write(ts_ns, END, &mut [0; HEAD_BYTES], 0);
         // A later segment must not be on the disk without all of the earlier one.
         self.current.sync().map_err(AppendError::Io)?;
         self.current = spare;
@@ -174,19 +204,19 @@ impl<S: Segment> SegmentWriter<S> {
         Ok(())
     }
 
-    /// Writes `record`, its body behind room for its head.
-    fn write(&mut self, ts_ns: u64, kind: u16, record: &mut Vec<u8>) {
-        let body_len = ((record.len() - HEAD_BYTES) as u32).to_le_bytes();
+    /// Writes `record`: room for its head, a body of `body_len` bytes, and zeros up to a multiple of 8.
+    #[inline(always)]
+    fn write(&mut self, ts_ns: u64, kind: u16, record: &mut [u8], body_len: usize) {
         let head = record.first_chunk_mut::<HEAD_BYTES>().expect("a record has a head");
+        let len = (body_len as u32).to_le_bytes();
         // While the checksum is taken the length is in its place: so what it covers is in one piece.
-        head[4..8].copy_from_slice(&body_len);
+        head[4..8].copy_from_slice(&len);
         head[8..16].copy_from_slice(&(self.records + 1).to_le_bytes());
         head[16..24].copy_from_slice(&ts_ns.to_le_bytes());
         head[24..26].copy_from_slice(&kind.to_le_bytes());
-        self.checksum = crc32c_append(self.checksum, &record[4..]);
-        record[..4].copy_from_slice(&body_len);
+        self.checksum = crc32c_append(self.checksum, &record[4..HEAD_BYTES + body_len]);
+        record[..4].copy_from_slice(&len);
         record[4..8].copy_from_slice(&self.checksum.to_le_bytes());
-        record.extend_from_slice(&[0; 7][..record.len().wrapping_neg() % 8]);
         self.current.write(self.at, record);
         self.at += record.len();
     }

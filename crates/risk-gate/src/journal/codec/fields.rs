@@ -25,16 +25,16 @@ pub(in crate::journal) fn put_i64(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Adds `N` bytes to the end of `out`, to be written in place: so their number is looked at once.
-fn added<const N: usize>(out: &mut Vec<u8>) -> &mut [u8; N] {
+/// Adds `N` bytes to the end of `out`, to be set.
+pub(in crate::journal) fn added<const N: usize>(out: &mut Vec<u8>) -> &mut [u8; N] {
     out.extend_from_slice(&[0; N]);
     out.last_chunk_mut().expect("they were added")
 }
 
-pub(in crate::journal) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
+#[inline(always)]
+pub(in crate::journal) fn set_intent(bytes: &mut [u8; 64], intent: &OrderIntent) {
     let OrderIntent { seq, ts_ns, client_id, limit_px, qty, trigger_px, account, strategy, instrument, .. } = *intent;
     let OrderIntent { kind, side, tif, flags, ttl_ms, .. } = *intent;
-    let bytes = added::<64>(out);
     put_words(bytes, [seq, ts_ns, client_id, word(limit_px.0), word(qty.0), word(trigger_px.0)]);
     bytes[48..50].copy_from_slice(&account.to_le_bytes());
     bytes[50..52].copy_from_slice(&strategy.to_le_bytes());
@@ -44,6 +44,7 @@ pub(in crate::journal) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
 }
 
 /// Writes words to the beginning of `bytes`.
+#[inline(always)]
 fn put_words<const WORDS: usize>(bytes: &mut [u8], words: [u64; WORDS]) {
     for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
         to.copy_from_slice(&word.to_le_bytes());
@@ -54,10 +55,10 @@ const fn word(value: i64) -> u64 {
     value.cast_unsigned()
 }
 
-pub(in crate::journal) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
+#[inline(always)]
+pub(in crate::journal) fn set_verdict(bytes: &mut [u8; 64], verdict: &Verdict) {
     let Verdict { seq, intent_seq, client_id, reasons, now_ns, worst_pos, generation, limits_version, .. } = *verdict;
     let Verdict { first_bit, first_level, accept, notes, producer, zero, .. } = *verdict;
-    let bytes = added::<64>(out);
     put_words(bytes, [seq, intent_seq, client_id, reasons.0, now_ns, word(worst_pos)]);
     bytes[48..52].copy_from_slice(&generation.to_le_bytes());
     bytes[52..56].copy_from_slice(&limits_version.to_le_bytes());
@@ -80,10 +81,10 @@ pub(in crate::journal) fn put_late_fields(out: &mut Vec<u8>, report: &Report) ->
     REPORT_VERSION
 }
 
-pub(in crate::journal) fn put_report(out: &mut Vec<u8>, report: &Report) {
+#[inline(always)]
+pub(in crate::journal) fn set_report(bytes: &mut [u8; 96], report: &Report) {
     let Report { kind, side, account, instrument, client_id, execution_id, undone_id, .. } = *report;
     let Report { qty, px, executed, order_qty, limit_px, trigger_px, .. } = *report;
-    let bytes = added::<96>(out);
     bytes[..2].copy_from_slice(&[kind.0, side as u8]);
     bytes[2..4].copy_from_slice(&account.to_le_bytes());
     bytes[4..8].copy_from_slice(&instrument.0.to_le_bytes());
@@ -138,9 +139,9 @@ pub(in crate::journal) fn put_difference(out: &mut Vec<u8>, difference: Differen
     }
 }
 
-pub(in crate::journal) fn put_mark(out: &mut Vec<u8>, mark: &Mark) {
+#[inline(always)]
+pub(in crate::journal) fn set_mark(bytes: &mut [u8; 33], mark: &Mark) {
     let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified, proof_ns: _ } = *mark;
-    let bytes = added::<33>(out);
     put_words(bytes, [word(ref_px.0), word(bid_px.0), word(ask_px.0), ts_ns]);
     bytes[32] = u8::from(is_verified);
 }

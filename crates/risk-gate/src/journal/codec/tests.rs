@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::input::{Difference, StatedOrder, Statement};
+use tt_journal::segments::HEAD_BYTES;
 use tt_model::{
     Breach, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind, TimeInForce,
     Verdict,
@@ -98,6 +99,41 @@ fn every_record_is_read_as_written_and_none_that_is_cut_or_longer() {
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (BEGIN..=REFUSALS).collect::<Vec<_>>());
     assert_eq!(decode(REFUSALS + 1, &[]), None);
     assert_eq!(decode(0, &[]), None);
+}
+
+/// The records of known length have the bytes of the others, and zeros up to a multiple of 8.
+#[test]
+fn fixed_records_are_those_of_any_length() {
+    fn assert_same<const BODY: usize, const BYTES: usize>(
+        input: &Input,
+        answer: &Answer,
+        fixed: &fixed::Fixed<BODY, BYTES>,
+    ) {
+        let mut body = vec![0; HEAD_BYTES];
+        let kind = encode(&mut body, input, answer);
+        assert_eq!(body.len(), HEAD_BYTES + BODY, "{input:?}");
+        body.resize(body.len().next_multiple_of(8), 0);
+        assert_eq!((kind, &body[..]), (fixed.kind, &fixed.bytes[..]), "{input:?}");
+    }
+    let mut seen = [0; 3];
+    for (input, answer) in every() {
+        match (&input, &answer) {
+            (Input::Intent { producer, generation, intent }, Answer::Verdict(verdict)) => {
+                assert_same(&input, &answer, &fixed::judged((*producer, *generation), intent, verdict));
+                seen[0] += 1;
+            }
+            (Input::Mark(instrument, mark), Answer::Applied(applied)) if mark.proof_ns != 0 => {
+                assert_same(&input, &answer, &fixed::marked(*instrument, mark, applied));
+                seen[1] += 1;
+            }
+            (Input::Report(report), Answer::Outcome(outcome)) if (report.fee, report.version) == (0, 0) => {
+                assert_same(&input, &answer, &fixed::reported(report, *outcome));
+                seen[2] += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(seen, [1; 3]);
 }
 
 fn intent() -> OrderIntent {
