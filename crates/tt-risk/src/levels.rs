@@ -84,24 +84,27 @@ impl Levels {
             self.roots[tree] = leaf;
             return leaf;
         }
-        let near = self.descend(root, key, 0);
+        let near = self.descend(root, key);
         let near_key = self.leaves[near as usize].key;
         if near_key == key {
             self.leaves[near as usize].orders += 1;
             return near;
         }
         let bit = 63 - (near_key ^ key).leading_zeros();
-        let below = self.descend(root, key, bit + 1);
+        // Keys that differ in a high bit have few branches between: it is nearer from below than from the root.
+        let (mut below, mut parent) = (near, self.leaves[near as usize].parent);
+        while let Some(branch) = self.branches.get((parent & !BRANCH) as usize)
+            && branch.bit < bit
+        {
+            (below, parent) = (parent, branch.parent);
+        }
         self.insert(tree, below, key, bit)
     }
 
-    /// Follows `key` from `node` down to the first leaf, or branch below bit `lowest`.
-    fn descend(&self, mut node: u32, key: u64, lowest: u32) -> u32 {
+    /// Follows `key` from `node` down to a leaf.
+    fn descend(&self, mut node: u32, key: u64) -> u32 {
         while node & BRANCH != 0 {
             let branch = &self.branches[(node & !BRANCH) as usize];
-            if branch.bit < lowest {
-                break;
-            }
             node = branch.children[(key >> branch.bit & 1) as usize];
         }
         node
@@ -146,7 +149,7 @@ impl Levels {
         self.branches[index as usize].parent = self.free_branch;
         self.free_branch = index;
         if self.best[tree] == key {
-            let nearest = self.descend(self.roots[tree], 0, 0);
+            let nearest = self.descend(self.roots[tree], 0);
             self.best[tree] = self.leaves[nearest as usize].key;
         }
     }
