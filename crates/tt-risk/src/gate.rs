@@ -16,11 +16,10 @@ use crate::{
     exposure::Exposure,
     fields::{Fields, Visit},
     instrument::{InstrumentRules, InstrumentState},
-    limits::LOTS_CEILING,
     money::Round,
     orders::{Bits, Orders, Phase, Record, Reserved},
     rate::{Bucket, Rate},
-    tree::{Node, Path, Totals, Tree, Windows, sign},
+    tree::{Node, Path, Reserving, Totals, Tree, Windows, sign},
 };
 use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 use tt_model::{InstrumentId, IntentKind, OrderSide, Price, Qty};
@@ -350,7 +349,16 @@ impl Gate {
 
     /// Brings sums and queues up to date after a change of the record at `slot`.
     fn settle(&mut self, row: usize, slot: u32) {
-        self.reserve(row, slot);
+        self.settle_all(row, slot, false);
+    }
+
+    /// As [`settle`](Self::settle), also after a [`trade`](Self::trade).
+    fn settle_traded(&mut self, row: usize, slot: u32) {
+        self.settle_all(row, slot, true);
+    }
+
+    fn settle_all(&mut self, row: usize, slot: u32, is_traded: bool) {
+        self.reserve(row, slot, is_traded);
         self.orders.update_gap(slot, self.horizon_ns.saturating_add(self.rules.gap_max_ns));
         let record = &self.orders.records[slot as usize];
         let is_settled = record.gap() == 0 && !record.bits.has(Bits::UNKNOWN_TERMS);
@@ -360,7 +368,7 @@ impl Gate {
     }
 
     /// Counts what the record at `slot` reserves at each node.
-    fn reserve(&mut self, row: usize, slot: u32) {
+    fn reserve(&mut self, row: usize, slot: u32, is_traded: bool) {
         let record = &self.orders.records[slot as usize];
         let contract = &self.tree.contracts[record.instrument.0 as usize];
         let (side, lots, value) = (record.side, record.reserved(), record.reserved_value(contract));
@@ -372,14 +380,12 @@ impl Gate {
             balance.holds += hold - before.hold;
         }
         let path = self.path(slot);
-        self.tree.change(path, |held| {
-            let open_qty = &mut held.open_qty[side as usize];
-            *open_qty = (*open_qty - before.lots).saturating_add(lots).clamp(0, LOTS_CEILING);
-            held.reserved += value - before.value;
-        });
+        let change = Reserving { before: before.lots, lots, value: value - before.value };
+        self.tree.reserve(path, side, &change, is_traded);
     }
 
-    /// Moves the position by `lots` of `side`, negative to undo them, at `px`; the caller settles.
+    /// Moves the position by `lots` of `side`, negative to undo them, at `px`; the caller settles
+    /// with [`settle_traded`](Self::settle_traded).
     fn trade(&mut self, row: usize, slot: u32, side: OrderSide, [lots, px, fee]: [i64; 3]) {
         let state = &mut self.core.rows[row].state;
         // A position that leaves the range is not in question: fills are checked before.

@@ -154,7 +154,7 @@ impl Quoted<'_> {
     /// Returns whether `px` is at most `bps` away from the reference price.
     pub(crate) fn is_within(&self, px: i64, bps: u32) -> bool {
         let within = |reference: i64| {
-            let width = i128::from(reference) * i128::from(bps) / 10_000;
+            let width = width(reference, bps);
             (i128::from(px) - i128::from(reference)).abs() <= width
         };
         self.reference().is_some_and(within)
@@ -169,7 +169,7 @@ impl Quoted<'_> {
 
     /// Returns the ends of the collar's width around `px`.
     pub(crate) fn band_around(&self, px: i64) -> [Option<i64>; 2] {
-        let width = i128::from(px.unsigned_abs()) * i128::from(self.book.collar_bps) / 10_000;
+        let width = width(px, self.book.collar_bps);
         [-width, width].map(|width| i64::try_from(i128::from(px) + width).ok())
     }
 }
@@ -208,11 +208,20 @@ impl Market {
 
 /// Returns the lowest price (at least zero) within `bps` of `ref_px` and the number of prices, both ends included.
 fn band(ref_px: i64, bps: u32) -> (i64, u64) {
-    let reference = i128::from(ref_px);
-    let width = reference * i128::from(bps) / 10_000;
+    let (reference, width) = (i128::from(ref_px), width(ref_px, bps));
     let low = i64::try_from(reference - width).unwrap_or(0).max(0);
     let high = i64::try_from(reference + width).unwrap_or(i64::MAX);
     (low, low.abs_diff(high) + 1)
+}
+
+/// Returns `bps` 1/10,000 of the size of `px`, rounded down.
+#[inline(always)]
+pub(crate) fn width(px: i64, bps: u32) -> i128 {
+    // A division of a word by a constant is a multiplication, one of two words a call.
+    match px.unsigned_abs().checked_mul(bps.into()) {
+        Some(product) => (product / 10_000).into(),
+        None => i128::from(px.unsigned_abs()) * i128::from(bps) / 10_000,
+    }
 }
 
 crate::fields::visit!(InstrumentLimits: collar_bps, mark_age_max_ns, rate);

@@ -182,6 +182,12 @@ impl Contract {
     /// Returns what `lots`, negative if short, at `px` add to a profit, rounded down.
     pub(crate) fn profit(&self, px: i64, lots: i64) -> Option<i128> {
         match self.payoff {
+            Payoff::Linear if self.value.den == 1 => {
+                // Nothing is rounded.
+                let num = i64::try_from(self.value.num).ok();
+                let value = px.checked_mul(lots).zip(num).and_then(|(value, num)| value.checked_mul(num));
+                value.map_or_else(|| self.signed(px, lots, Round::Down), |value| Some(value.into()))
+            }
             Payoff::Linear => self.signed(px, lots, Round::Down),
             Payoff::Inverse => self.signed(px, -lots, Round::Down),
         }

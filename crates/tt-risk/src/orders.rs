@@ -1,5 +1,6 @@
 //! Records of single orders.
 
+mod asked;
 mod prefetch;
 mod versions;
 mod words;
@@ -11,6 +12,7 @@ use crate::{
     money::Contract,
 };
 use alloc::{boxed::Box, vec};
+use asked::{Asked, Way};
 use tt_model::{InstrumentId, IntentFlags, IntentKind, OrderSide, TimeInForce};
 use versions::Versions;
 pub(crate) use versions::{Cause, Includes};
@@ -192,24 +194,6 @@ impl Record {
     }
 }
 
-/// Price and quantity that an intent asked for, and when it was accepted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
-    px: i64,
-    qty: i64,
-    accepted_ns: u64,
-}
-
-impl Asked {
-    /// Returns the hash of these terms of an order with the route, side and kind of `record`.
-    fn hash(&self, record: &Record) -> u64 {
-        let route = u64::from(record.account) | u64::from(record.strategy) << 16 | u64::from(record.instrument.0) << 32;
-        let way = (record.side as u64) << 8 | u64::from(record.kind.0);
-        let terms = hash(self.px.cast_unsigned(), self.qty.cast_unsigned());
-        hash(terms, route ^ way.rotate_left(52))
-    }
-}
-
 /// What an order has reserved at each node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reserved {
@@ -303,30 +287,6 @@ impl Orders {
             self.open(row, slot);
         }
         Some(slot)
-    }
-
-    /// Keeps the terms that the order at `slot` was accepted with.
-    pub(crate) fn keep_terms(&mut self, slot: u32, accepted_ns: u64, [px, qty]: [i64; 2]) {
-        let asked = Asked { px, qty, accepted_ns };
-        let record = &mut self.records[slot as usize];
-        record.bits.set(Bits::TERMS_KEPT);
-        self.asked[slot as usize] = asked;
-        self.terms.insert(asked.hash(record), slot);
-    }
-
-    /// Returns the number of orders with the terms of `order` that were accepted less than `window_ns` before `now_ns`, at
-    /// most `most`.
-    pub(crate) fn count_same(&self, now_ns: u64, window_ns: u64, most: u32, order: &Record) -> u32 {
-        let asked = Asked { px: order.limit_px, qty: order.qty, accepted_ns: now_ns };
-        let is_same = |slot: &u32| {
-            let (record, other) = (&self.records[*slot as usize], &self.asked[*slot as usize]);
-            let of = |record: &Record| (record.account, record.strategy, record.instrument, record.side, record.kind);
-            of(record) == of(order) && (other.px, other.qty) == (asked.px, asked.qty)
-        };
-        let is_recent = |slot: &u32| now_ns - self.asked[*slot as usize].accepted_ns < window_ns;
-        // The chain has the latest first.
-        let same = self.terms.chain(asked.hash(order)).filter(is_same).take_while(is_recent);
-        same.take(most as usize).count() as u32
     }
 
     /// Adds an open record to the list of its row and to the levels.
@@ -442,20 +402,34 @@ impl Orders {
     }
 
     /// Returns the next order that has lacked executions for too long; it waits no longer.
+    #[inline(always)]
     pub(crate) fn poll_gap(&mut self, now_ns: u64) -> Option<u32> {
         let slot = self.gaps.first()?;
+        (now_ns >= self.records[slot as usize].deadline_ns).then(|| self.end_gap(slot))
+    }
+
+    #[inline(never)]
+    fn end_gap(&mut self, slot: u32) -> u32 {
         let record = &mut self.records[slot as usize];
-        if now_ns < record.deadline_ns {
-            return None;
-        }
         record.bits.clear(Bits::GAP_WAITS);
         record.bits.set(Bits::GAP_OVERDUE);
         self.gaps.remove(slot);
-        Some(slot)
+        slot
     }
 
     /// Frees records and executions whose time is over; returns the account of a record that was freed.
-    pub(crate) fn clean(&mut self, now_ns: u64, mut freed: impl FnMut(u16)) {
+    #[inline(always)]
+    pub(crate) fn clean(&mut self, now_ns: u64, freed: impl FnMut(u16)) {
+        // Most events find nothing: the loop is elsewhere, so that they need not prepare it.
+        if let Some(slot) = self.ended.first()
+            && now_ns >= self.records[slot as usize].deadline_ns
+        {
+            self.clean_ended(now_ns, freed);
+        }
+    }
+
+    #[inline(never)]
+    fn clean_ended(&mut self, now_ns: u64, mut freed: impl FnMut(u16)) {
         for _ in 0..CLEANED_PER_EVENT {
             let Some(slot) = self.ended.first() else { return };
             let record = &mut self.records[slot as usize];
@@ -469,7 +443,7 @@ impl Orders {
             self.ended.remove(slot);
             let Record { account, client_id, bits, .. } = *record;
             if bits.has(Bits::TERMS_KEPT) {
-                let hash = self.asked[slot as usize].hash(record);
+                let hash = self.asked[slot as usize].hash(&Way::of(record));
                 self.terms.remove(hash, slot);
             }
             self.ids.remove(id_hash(account, client_id), slot);

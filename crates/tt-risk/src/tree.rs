@@ -2,11 +2,15 @@
 
 mod judge;
 mod node;
+mod reserving;
+mod room;
 mod worth;
 
-pub(crate) use judge::{Ask, Unseen, Witness};
+pub(crate) use judge::{Ask, Said, Unseen, Witness};
 pub use node::{Finding, Node, NodeLimits, Route, RowLimits, Totals};
 pub(crate) use node::{NodeState, Windows};
+pub(crate) use reserving::Reserving;
+pub(crate) use room::{Reach, Room};
 
 use crate::{
     evaluator::Evaluator,
@@ -304,7 +308,7 @@ impl Tree {
         }
     }
 
-    /// Changes what every row of `path` holds, before a [`change`](Self::change) of the same event values it.
+    /// Changes what every row of `path` holds, before a [`reserve`](Self::reserve) of the same event values it.
     pub(crate) fn prepare(&mut self, path: Path, mut change: impl FnMut(&mut Held)) {
         for index in path.into_iter().filter(|index| *index != NIL) {
             change(&mut self.rows[index as usize].held);
@@ -334,6 +338,13 @@ impl Tree {
     /// Values rows again whose mark, rate or age has changed: at most a fixed number of them.
     pub(crate) fn sweep(&mut self, now_ns: u64, core: &Evaluator) {
         self.look_at_ages(now_ns, core);
+        if self.behind_since.is_some() {
+            self.catch_up(now_ns, core);
+        }
+    }
+
+    #[inline(never)]
+    fn catch_up(&mut self, now_ns: u64, core: &Evaluator) {
         let mut left = ROWS_PER_EVENT;
         while let Some(instrument) = self.queue.front() {
             let price = &mut self.prices[instrument as usize];
@@ -405,6 +416,7 @@ impl Tree {
     pub(crate) fn start_day(&mut self) {
         for index in 0..self.nodes_len {
             self.nodes[index as usize].start_day();
+            self.nodes[index as usize].room = Room::NONE;
             self.touch(index);
         }
     }

@@ -11,8 +11,9 @@ pub(crate) struct Window {
     part: u64,
 }
 
-/// Returns the number of the part of `now_ns` in windows of `width_ns`.
-const fn part_of(now_ns: u64, width_ns: u64) -> u64 {
+/// Returns the number of the part of `now_ns` in windows of `width_ns`: a division, whose result every window of this width
+/// shares.
+pub(crate) const fn part_of(now_ns: u64, width_ns: u64) -> u64 {
     match width_ns.div_ceil(PARTS) {
         0 => now_ns,
         part_ns => now_ns / part_ns,
@@ -22,9 +23,8 @@ const fn part_of(now_ns: u64, width_ns: u64) -> u64 {
 impl Window {
     pub(crate) const EMPTY: Self = Self { counts: [0; PARTS as usize], part: 0 };
 
-    /// Counts an event at `now_ns`, which never goes back.
-    pub(crate) fn count(&mut self, now_ns: u64, width_ns: u64) {
-        let part = part_of(now_ns, width_ns);
+    /// Counts an event in `part`, that of a time which never goes back.
+    pub(crate) fn count(&mut self, part: u64) {
         let passed = part.saturating_sub(self.part).min(PARTS);
         for ended in 0..passed {
             self.counts[((part - ended) % PARTS) as usize] = 0;
@@ -39,7 +39,11 @@ impl Window {
         if self.counts == [0; PARTS as usize] {
             return 0;
         }
-        let part = part_of(now_ns, width_ns);
+        self.sum_in(part_of(now_ns, width_ns))
+    }
+
+    /// Returns the number of events in the window that ends in `part`.
+    pub(crate) fn sum_in(&self, part: u64) -> u64 {
         if part == self.part && part >= PARTS {
             return self.counts.iter().map(|count| u64::from(*count)).sum();
         }
@@ -59,11 +63,11 @@ mod tests {
     fn events_leave_the_window_after_seven_to_eight_parts() {
         let mut window = Window::default();
         for now in [1, 9, 10, 75] {
-            window.count(now, 80);
+            window.count(part_of(now, 80));
         }
         let sums = [75, 79, 80, 89, 90, 100, 149, 150].map(|now| window.sum(now, 80));
         assert_eq!(sums, [4, 4, 2, 2, 1, 1, 1, 0]);
-        window.count(10_000, 80);
+        window.count(part_of(10_000, 80));
         assert_eq!((window.sum(10_000, 80), window.sum(10_080, 80)), (1, 0));
     }
 }

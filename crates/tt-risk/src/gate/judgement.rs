@@ -5,7 +5,7 @@ mod unrecorded;
 
 use super::{
     Gate, Rules,
-    terms::{OrderSize, Prices, prices_found, sizes_found},
+    terms::{OrderSize, Priced},
 };
 use crate::{
     controls::is_expired,
@@ -13,7 +13,8 @@ use crate::{
     limits::Limits,
     money::Contract,
     orders::{Bits, Phase, Record},
-    tree::{Ask, Node, Row, Unseen, Witness},
+    tree::{Ask, Node, Row, Said, Unseen, Witness},
+    window::part_of,
 };
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
@@ -35,6 +36,8 @@ struct Judgement {
     notes: u8,
     /// Reasons of the firm, the account and the strategy, and of the instrument.
     levels: [u64; 4],
+    /// Whether a node had too little room to judge the order without its sums.
+    is_near: bool,
     effect: Effect,
 }
 
@@ -76,6 +79,9 @@ impl Gate {
             self.accept(from, intent, &judgement.effect);
         } else {
             self.count_refusal(now_ns, producer);
+        }
+        if judgement.is_near {
+            self.tree.find_rooms(self.tree.path(intent.account, intent.instrument, from.route));
         }
         probe.mark(Stage::Build);
 
@@ -125,7 +131,7 @@ impl Gate {
             || self.orders.free_len() == 0
             || self.orders.executions.free_len() <= self.capacity.executions / 8;
         let Rules { same_orders_max, same_window_ns, .. } = self.rules;
-        let same = self.orders.count_same(self.horizon_ns, same_window_ns, same_orders_max, &asked(intent));
+        let same = self.orders.count_same(self.horizon_ns, same_window_ns, same_orders_max, intent);
         judgement.reasons |= bit(is_used, Breach::DUP_ID) | bit(is_full, Breach::CAPACITY);
         judgement.reasons |= bit(same >= same_orders_max, Breach::DUP_ORDER);
         self.judge_cancels(intent, &mut judgement, witness);
@@ -159,14 +165,17 @@ impl Gate {
         let instrument = self.core.instrument_index(intent.instrument);
         let rules = &self.instruments[instrument];
         let market = &self.core.quoted(instrument);
-        let prices = Prices::of(kind, intent, market, rules);
         let checked = self.core.find(now_ns, intent, adds.lots);
         let reduces = checked.worst <= 0;
         let row_ref = &self.core.rows[row];
         let contract = self.tree.contracts.get(instrument).unwrap_or(&Contract::DEFAULT);
-        let size = OrderSize::of(intent, &prices, contract, (row_ref, checked.worst));
-        let mut reasons = checked.reasons | prices_found(kind, intent, &prices, (row_ref, market, rules));
-        reasons |= sizes_found(intent, &size, row_ref, checked.worst);
+        let (of, row_of) = ((market, rules, contract), (row_ref, checked.worst));
+        let Priced { prices, size, found } = match kind {
+            // The compiler leaves out what other kinds need.
+            IntentKind::LIMIT => Priced::of(IntentKind::LIMIT, intent, of, row_of),
+            kind => Priced::of_any(kind, intent, of, row_of),
+        };
+        let mut reasons = checked.reasons | found;
         reasons |= self.find_time(now_ns, intent) | bit(is_malformed(intent), Breach::MALFORMED);
         if reduces {
             reasons &= !(Breach::REDUCE_ONLY_STATE.0 | Breach::POS_LONG.0 | Breach::POS_SHORT.0);
@@ -191,6 +200,7 @@ impl Gate {
             worst_pos: checked.worst_pos,
             notes: 0,
             levels: [0, reasons & (Breach::KILL_ACCOUNT.0 | Breach::RATE_ACCOUNT.0), 0, reasons & OF_INSTRUMENTS],
+            is_near: false,
             effect: Effect::Order { px: size.px },
         };
         self.judge_nodes(from, intent, judgement, (adds, &size), witness)
@@ -217,11 +227,13 @@ impl Gate {
             None => contract.cost(size.px, intent.qty.0.max(0)),
             Some(slot) => self.replaced_value(slot, intent, size.px),
         };
+        let reach = self.tree.reach(intent.instrument.0, lots, value);
         let ask = Ask {
             side: intent.side,
             qty: intent.qty.0,
             adds: lots,
             value,
+            reach,
             notional: size.notional_max,
             is_market: intent.kind.is_market(),
             closes: size.closes,
@@ -231,10 +243,11 @@ impl Gate {
         };
         for (level, row) in self.tree.path(intent.account, intent.instrument, from.route).into_iter().enumerate() {
             if row != NIL {
-                let (reasons, notes) = self.tree.judge(row, &ask, witness);
+                let Said { reasons, notes, is_near } = self.tree.judge(row, &ask, witness);
                 judgement.reasons |= reasons;
                 judgement.levels[level] |= reasons;
                 judgement.notes |= notes;
+                judgement.is_near |= is_near;
             }
         }
         let (found, notes) = self.tree.judge_balance(intent.account, intent.instrument, &ask, witness);
@@ -296,6 +309,7 @@ impl Gate {
             worst_pos: 0,
             notes: unknown | if forced { Notes::FORCED.0 } else { 0 },
             levels: [0; 4],
+            is_near: false,
             effect: target.map_or(Effect::Message, |slot| Effect::Cancel { slot }),
         }
     }
@@ -326,7 +340,7 @@ impl Gate {
             | bit(is_malformed(intent), Breach::MALFORMED);
         let effect = Effect::Replace { slot };
         if is_reduction(record, intent) {
-            return Judgement { reasons: always, worst_pos: 0, notes: 0, levels: [0; 4], effect };
+            return Judgement { reasons: always, worst_pos: 0, notes: 0, levels: [0; 4], is_near: false, effect };
         }
         let rules = &self.instruments[self.core.instrument_index(intent.instrument)];
         let leaves = intent.qty.0.saturating_sub(record.executed).max(0);
@@ -360,12 +374,12 @@ impl Gate {
             self.tree.nodes[row.node as usize].rate.count(now_ns, u64::MAX);
         }
         if intent.kind == IntentKind::CANCEL || intent.kind == IntentKind::REPLACE {
-            let (now_ns, width_ns) = (self.horizon_ns, self.rules.cancel_window_ns);
+            let part = part_of(self.horizon_ns, self.rules.cancel_window_ns);
             if let Some(messages) = self.messages.get_mut(intent.instrument.0 as usize) {
-                messages.cancels.count(now_ns, width_ns);
+                messages.cancels.count(part);
             }
             if let Some(node) = self.tree.node(Node::Account(intent.account)) {
-                self.tree.nodes[node].messages.cancels.count(now_ns, width_ns);
+                self.tree.nodes[node].messages.cancels.count(part);
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::{
     orders::{Bits, Cause, Includes, Phase, Record},
     outcome::Outcome,
     tree::Node,
+    window::part_of,
 };
 use tt_model::{Price, Qty, Report, ReportKind};
 
@@ -190,7 +191,7 @@ impl Gate {
         if is_done {
             self.end(place.row, place.slot, Phase::Filled);
         }
-        self.settle(place.row, place.slot);
+        self.settle_traded(place.row, place.slot);
         match (is_unknown, is_over, was_open) {
             (true, ..) => Outcome::UnknownFill,
             (_, true, _) => Outcome::Overfill,
@@ -244,22 +245,23 @@ impl Gate {
         }
         record.venue_executed = (record.venue_executed - qty).max(0);
         self.trade(place.row, place.slot, side, [-qty, px, 0]);
-        self.settle(place.row, place.slot);
+        self.settle_traded(place.row, place.slot);
         includes
     }
 
     /// Counts an execution for the ratio of cancels to fills, and for the stop of a strategy.
     fn count_execution(&mut self, place: Place) {
         let Rules { cancel_window_ns, exec_window_ns, .. } = self.rules;
-        let now_ns = self.horizon_ns;
+        let part = part_of(self.horizon_ns, cancel_window_ns);
         let record = &self.orders.records[place.slot as usize];
-        self.messages[record.instrument.0 as usize].fills.count(now_ns, cancel_window_ns);
+        self.messages[record.instrument.0 as usize].fills.count(part);
         let account = 1 + usize::from(record.account);
-        self.tree.nodes[account].messages.fills.count(now_ns, cancel_window_ns);
+        self.tree.nodes[account].messages.fills.count(part);
         let Some(row) = self.tree.rows.get(record.route as usize) else { return };
         let strategy = &mut self.tree.nodes[row.node as usize];
-        strategy.executions.count(now_ns, exec_window_ns);
-        let count = strategy.executions.sum(now_ns, exec_window_ns);
+        let part = part_of(self.horizon_ns, exec_window_ns);
+        strategy.executions.count(part);
+        let count = strategy.executions.sum_in(part);
         strategy.is_stopped |= strategy.limits.executions_stop.is_some_and(|stop| count >= stop.into());
     }
 
@@ -320,7 +322,7 @@ impl Gate {
         record.venue_executed = record.venue_executed.saturating_add(qty);
         record.replace_qty = record.replace_qty.saturating_add(more);
         self.trade(place.row, place.slot, side, [qty, px, report.fee]);
-        self.settle(place.row, place.slot);
+        self.settle_traded(place.row, place.slot);
         Outcome::Applied
     }
 

@@ -9,7 +9,7 @@ use crate::{
     limits::{LOTS_CEILING, Limits, Prepared},
     money::Contract,
     rate::Rate,
-    tree::{Node, NodeLimits},
+    tree::{Node, NodeLimits, Room},
 };
 use tt_model::{InstrumentId, Qty};
 
@@ -151,7 +151,7 @@ impl crate::tree::Tree {
             (row.limits, row.is_set) = (crate::tree::RowLimits::NONE, false);
         }
         for node in &mut self.nodes {
-            node.limits = NodeLimits::OFF;
+            (node.limits, node.room) = (NodeLimits::OFF, Room::NONE);
             node.rate.set(Rate { per_second: 0, burst: 0 });
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     limits::Limits,
     money::{Contract, Conversion, CurrencyLimits},
     rate::Rate,
-    tree::{Node, NodeLimits, Route, RowLimits},
+    tree::{Node, NodeLimits, Room, Route, RowLimits},
 };
 use tt_model::InstrumentId;
 
@@ -56,7 +56,8 @@ impl Gate {
     /// [`GateError::Unknown`]; a strategy is known from its first route on.
     pub fn set_node_limits(&mut self, node: Node, limits: &NodeLimits) -> Result<u32, GateError> {
         let index = self.tree.node(node).ok_or(GateError::Unknown)?;
-        self.tree.nodes[index].limits = *limits;
+        let state = &mut self.tree.nodes[index];
+        (state.limits, state.room) = (*limits, Room::NONE);
         self.tree.touch(index as u32);
         self.tree.pass_again(self.last_ns);
         Ok(self.core.next_version())
@@ -193,7 +194,8 @@ impl Gate {
     /// [`GateError::Unknown`].
     pub fn set_equity(&mut self, account: u16, equity: i64, ts_ns: u64) -> Result<(), GateError> {
         let index = self.tree.node(Node::Account(account)).ok_or(GateError::Unknown)?;
-        self.tree.nodes[index].equity = Some((equity, ts_ns));
+        let state = &mut self.tree.nodes[index];
+        (state.equity, state.room) = (Some((equity, ts_ns)), Room::NONE);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     evaluator::Row,
-    instrument::{InstrumentRules, Quoted},
+    instrument::{InstrumentRules, Quoted, width},
     limits::LOTS_CEILING,
     money::Contract,
     tree::sign,
@@ -28,7 +28,8 @@ pub(super) struct Prices {
 
 impl Prices {
     /// Returns the prices of `intent`, of kind `kind`.
-    pub(super) fn of(kind: IntentKind, intent: &OrderIntent, market: &Quoted<'_>, rules: &InstrumentRules) -> Self {
+    #[inline(always)]
+    fn of(kind: IntentKind, intent: &OrderIntent, market: &Quoted<'_>, rules: &InstrumentRules) -> Self {
         if !kind.is_market() {
             let px = Some(intent.limit_px.0);
             return Self { worst: px, collar: px, high: px, low: px };
@@ -57,8 +58,44 @@ fn away(anchor: i64, bps: u32, side: OrderSide) -> i64 {
     px.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
+/// An order as the checks see it.
+pub(super) struct Priced {
+    pub(super) prices: Prices,
+    pub(super) size: OrderSize,
+    /// The reasons from prices and sizes.
+    pub(super) found: u64,
+}
+
+impl Priced {
+    /// Returns prices and size of `intent`, of kind `kind`, after which the position of its row is at worst `worst`.
+    #[inline(always)]
+    pub(super) fn of(
+        kind: IntentKind,
+        intent: &OrderIntent,
+        (market, rules, contract): (&Quoted<'_>, &InstrumentRules, &Contract),
+        (row, worst): (&Row, i64),
+    ) -> Self {
+        let prices = Prices::of(kind, intent, market, rules);
+        let size = OrderSize::of(intent, &prices, contract, (row, worst));
+        let found = prices_found(kind, intent, &prices, (row, market, rules));
+        Self { prices, size, found: found | sizes_found(intent, &size, row, worst) }
+    }
+
+    /// As [`of`](Self::of), of any kind: most orders are limit orders.
+    #[inline(never)]
+    pub(super) fn of_any(
+        kind: IntentKind,
+        intent: &OrderIntent,
+        of: (&Quoted<'_>, &InstrumentRules, &Contract),
+        row: (&Row, i64),
+    ) -> Self {
+        Self::of(kind, intent, of, row)
+    }
+}
+
 /// Returns the reasons from prices: tick, sign, collar and touch.
-pub(super) fn prices_found(
+#[inline(always)]
+fn prices_found(
     kind: IntentKind,
     intent: &OrderIntent,
     prices: &Prices,
@@ -100,7 +137,7 @@ fn is_near(kind: IntentKind, intent: &OrderIntent, touch: i64, bps: u32) -> bool
     if kind != IntentKind::LIMIT {
         return true;
     }
-    let band = i128::from(touch.unsigned_abs()) * i128::from(bps) / 10_000;
+    let band = width(touch, bps);
     let (px, touch) = (i128::from(intent.limit_px.0), i128::from(touch));
     match intent.side {
         OrderSide::Buy => px <= touch + band,
@@ -122,7 +159,8 @@ pub(super) struct OrderSize {
 
 impl OrderSize {
     /// Returns the size of `intent`, after which the position of its row is at worst `worst`.
-    pub(super) fn of(intent: &OrderIntent, prices: &Prices, contract: &Contract, (row, worst): (&Row, i64)) -> Self {
+    #[inline(always)]
+    fn of(intent: &OrderIntent, prices: &Prices, contract: &Contract, (row, worst): (&Row, i64)) -> Self {
         let qty = intent.qty.0;
         let closes = intent.flags.contains(IntentFlags::CLOSE_POSITION)
             && worst <= 0
@@ -149,7 +187,8 @@ impl OrderSize {
 
 /// Returns the reasons from quantity and value that depend on whether the order reduces the position; `worst` is the
 /// position after the order as seen from its side.
-pub(super) fn sizes_found(intent: &OrderIntent, sized: &OrderSize, row: &Row, worst: i64) -> u64 {
+#[inline(always)]
+fn sizes_found(intent: &OrderIntent, sized: &OrderSize, row: &Row, worst: i64) -> u64 {
     let (limits, qty) = (&row.limits, intent.qty.0);
     let closes = sized.closes;
     let mut found = Breach::NONE;

@@ -1,7 +1,7 @@
 //! The checks of a node.
 
 use super::{
-    NodeLimits, NodeState, Row, Tree, sign,
+    NodeLimits, NodeState, Reach, Row, Tree, sign,
     worth::{Exposed, Next},
 };
 use crate::instrument::Mark;
@@ -16,6 +16,7 @@ pub(crate) struct Ask {
     /// The lots, and the value, by which it raises the reservation of its side.
     pub(crate) adds: i64,
     pub(crate) value: Option<i128>,
+    pub(crate) reach: Option<Reach>,
     pub(crate) notional: Option<u128>,
     pub(crate) is_market: bool,
     /// Whether it closes the whole position, and is exempt from limits of size.
@@ -38,6 +39,14 @@ pub(crate) struct Unseen;
 impl Witness for Unseen {
     #[inline(always)]
     fn see(&mut self, _: u32, _: Breach, _: Option<[i128; 2]>) {}
+}
+
+/// What a level says of an order.
+pub(crate) struct Said {
+    pub(crate) reasons: u64,
+    pub(crate) notes: u8,
+    /// Whether the order's reach is known, and the node had no room for it.
+    pub(crate) is_near: bool,
 }
 
 /// What a node says.
@@ -108,8 +117,9 @@ impl<'a, W: Witness> Level<'a, W> {
 }
 
 impl Tree {
-    /// Judges an order at the row `index`; returns reasons and notes.
-    pub(crate) fn judge(&self, index: u32, ask: &Ask, witness: &mut impl Witness) -> (u64, u8) {
+    /// Judges an order at the row `index`.
+    #[inline(always)]
+    pub(crate) fn judge(&self, index: u32, ask: &Ask, witness: &mut impl Witness) -> Said {
         let row = &self.rows[index as usize];
         let mut level = Level::new(row.node, witness);
         if !row.is_set {
@@ -121,11 +131,22 @@ impl Tree {
         let worst = own.saturating_add(held.open_qty[side]).saturating_add(ask.adds);
         level.lots(row, ask, worst);
         let node = &self.nodes[row.node as usize];
-        if worst > 0 {
+        let is_usable = |ts_ns: u64| ask.is_usable(ts_ns);
+        let is_near = worst > 0 && !ask.reach.is_some_and(|reach| reach.is_within(row, node, is_usable));
+        if is_near {
             level.money(self, row, node, ask);
         }
         level.add(node.is_stopped, Breach::REPEAT_EXEC);
-        (level.reasons, level.notes)
+        Said { reasons: level.reasons, notes: level.notes, is_near: is_near && ask.reach.is_some() }
+    }
+}
+
+impl Ask {
+    /// Returns whether an equity of the time `ts_ns` is neither too old nor from the future.
+    #[inline(always)]
+    const fn is_usable(&self, ts_ns: u64) -> bool {
+        self.now_ns.saturating_sub(ts_ns) <= self.equity_age_max_ns
+            && ts_ns <= self.now_ns.saturating_add(Mark::AHEAD_MAX_NS)
     }
 }
 
@@ -158,6 +179,7 @@ impl Tree {
 }
 
 impl<W: Witness> Level<'_, W> {
+    #[inline(always)]
     fn lots(&mut self, row: &Row, ask: &Ask, worst: i64) {
         let (limits, held, side) = (&row.limits, &row.held, ask.side as usize);
         let qty_max = if ask.is_market { limits.market_qty_max } else { limits.qty_max };
@@ -165,8 +187,10 @@ impl<W: Witness> Level<'_, W> {
         self.exceed(is_over, Breach::QTY_MAX, [ask.qty.into(), qty_max.0.into()]);
         let notional_max = limits.notional_max.0.max(0);
         let is_over = ask.notional.is_none_or(|notional| notional > notional_max.cast_unsigned()) && !ask.closes;
-        let notional = ask.notional.and_then(|notional| i128::try_from(notional).ok()).unwrap_or(i128::MAX);
-        self.exceed(is_over, Breach::NOTIONAL_MAX, [notional, notional_max]);
+        if is_over {
+            let notional = ask.notional.and_then(|notional| i128::try_from(notional).ok()).unwrap_or(i128::MAX);
+            self.exceed(true, Breach::NOTIONAL_MAX, [notional, notional_max]);
+        }
         if worst > 0 {
             let (max, reason) = match ask.side {
                 OrderSide::Buy => (limits.position_long_max, Breach::POS_LONG),
@@ -174,15 +198,21 @@ impl<W: Witness> Level<'_, W> {
             };
             self.limit_words(worst, max.0, reason);
         }
-        let open_qty = i128::from(held.open_qty[side]) + i128::from(ask.adds);
-        self.add(open_qty < 0, Breach::OPEN_QTY);
-        self.limit(open_qty, limits.open_qty_max.0.into(), Breach::OPEN_QTY);
+        match held.open_qty[side].checked_add(ask.adds) {
+            Some(open_qty) if open_qty >= 0 => self.limit_words(open_qty, limits.open_qty_max.0, Breach::OPEN_QTY),
+            _ => {
+                let open_qty = i128::from(held.open_qty[side]) + i128::from(ask.adds);
+                self.add(open_qty < 0, Breach::OPEN_QTY);
+                self.limit(open_qty, limits.open_qty_max.0.into(), Breach::OPEN_QTY);
+            }
+        }
         if ask.is_new {
             self.limit_words(i64::from(held.open_orders) + 1, limits.open_orders_max.into(), Breach::OPEN_ORDERS);
         }
     }
 
     /// The checks in money, of which an order that reduces is exempt.
+    #[inline(never)]
     fn money(&mut self, tree: &Tree, row: &Row, node: &NodeState, ask: &Ask) {
         match ask.value.filter(|_| node.unknown == 0) {
             Some(value) => {
@@ -248,11 +278,7 @@ impl<W: Witness> Level<'_, W> {
         if !limits.checks_margin && limits.leverage_max_pct.is_none() {
             return;
         }
-        let is_usable = |ts_ns: u64| {
-            ask.now_ns.saturating_sub(ts_ns) <= ask.equity_age_max_ns
-                && ts_ns <= ask.now_ns.saturating_add(Mark::AHEAD_MAX_NS)
-        };
-        let equity = node.equity.filter(|(_, ts_ns)| is_usable(*ts_ns)).map(|(equity, _)| i128::from(equity));
+        let equity = node.equity.filter(|(_, ts_ns)| ask.is_usable(*ts_ns)).map(|(equity, _)| i128::from(equity));
         if limits.checks_margin {
             let margin = sum.margin + (exposed.margin - old.margin);
             match equity {

@@ -1,6 +1,6 @@
 //! Limits and sums of a node.
 
-use super::worth::Worth;
+use super::{room::Room, worth::Worth};
 use crate::{rate::Bucket, window::Window};
 use tt_model::{Breach, InstrumentId, Notional, Qty};
 
@@ -176,6 +176,7 @@ pub(crate) struct NodeState {
     pub(crate) account: u16,
     pub(crate) strategy: u16,
     pub(super) sum: Worth,
+    pub(crate) room: Room,
     /// Rows whose value is not known.
     pub(super) unknown: u32,
     pub(crate) day_start: i128,
@@ -199,6 +200,7 @@ impl NodeState {
         account: 0,
         strategy: 0,
         sum: Worth::ZERO,
+        room: Room::NONE,
         unknown: 0,
         day_start: 0,
         peak: 0,
@@ -226,6 +228,11 @@ impl NodeState {
     pub(crate) fn watch_losses(&mut self) -> bool {
         let Some(profit) = self.profit() else { return false };
         self.peak = self.peak.max(profit);
+        if self.room.is_there() {
+            // Each loss is at most half of its limit.
+            self.is_latched = false;
+            return false;
+        }
         let NodeLimits { daily_loss_max, drawdown_max, .. } = self.limits;
         let over = |from: i128, max: Option<i64>| max.is_some_and(|max| from - profit > max.into());
         let is_over = over(self.day_start, daily_loss_max) || over(self.peak, drawdown_max);
@@ -247,6 +254,6 @@ crate::fields::visit!(
 );
 crate::fields::visit!(Windows: cancels, fills);
 crate::fields::visit!(
-    NodeState: limits, account, strategy, sum, unknown, day_start, peak, is_latched, is_touched, equity, messages,
+    NodeState: limits, account, strategy, sum, room, unknown, day_start, peak, is_latched, is_touched, equity, messages,
     executions, is_stopped, rate
 );

@@ -1,6 +1,6 @@
 //! What a row is worth in the currency of limits.
 
-use super::{Currency, Held, Tree};
+use super::{Currency, Held, Room, Tree};
 use crate::{
     instrument::Mark,
     money::{Contract, Rated, Round},
@@ -25,20 +25,50 @@ impl Worth {
 
     const UNKNOWN: Self = Self { is_known: false, ..Self::ZERO };
 
-    /// Becomes `new`, and changes `sum`, of which it is a part, by the difference.
+    /// Becomes `new`, and changes `sum`, of which it is a part, by the difference. Returns at least the size of the largest
+    /// change of a sum.
     #[inline(always)]
-    fn become_part(&mut self, sum: &mut Self, new: &Self) {
-        let lane = |part: &mut i128, sum: &mut i128, new: i128| {
-            *sum += new - *part;
-            *part = new;
-        };
-        lane(&mut self.gross, &mut sum.gross, new.gross);
-        lane(&mut self.net[0], &mut sum.net[0], new.net[0]);
-        lane(&mut self.net[1], &mut sum.net[1], new.net[1]);
-        lane(&mut self.reserved, &mut sum.reserved, new.reserved);
-        lane(&mut self.margin, &mut sum.margin, new.margin);
-        lane(&mut self.profit, &mut sum.profit, new.profit);
+    fn become_part(&mut self, sum: &mut Self, new: &Self) -> u128 {
+        let mut changes = Changes(0);
+        changes.lane(&mut self.gross, &mut sum.gross, new.gross);
+        changes.lane(&mut self.net[0], &mut sum.net[0], new.net[0]);
+        changes.lane(&mut self.net[1], &mut sum.net[1], new.net[1]);
+        changes.lane(&mut self.reserved, &mut sum.reserved, new.reserved);
+        changes.lane(&mut self.margin, &mut sum.margin, new.margin);
+        changes.lane(&mut self.profit, &mut sum.profit, new.profit);
         self.is_known = new.is_known;
+        changes.largest()
+    }
+
+    /// As [`become_part`](Self::become_part), where the profit and the net value of the other side stay.
+    #[inline(always)]
+    fn become_part_of_side(&mut self, sum: &mut Self, new: &Exposed, side: usize) -> u128 {
+        let mut changes = Changes(0);
+        changes.lane(&mut self.gross, &mut sum.gross, new.gross);
+        changes.lane(&mut self.net[side], &mut sum.net[side], new.net);
+        changes.lane(&mut self.reserved, &mut sum.reserved, new.reserved);
+        changes.lane(&mut self.margin, &mut sum.margin, new.margin);
+        changes.largest()
+    }
+}
+
+/// Bits of changes: of negative ones inverted, which is one less than their size.
+struct Changes(i128);
+
+impl Changes {
+    /// `part` of `sum` becomes `new`.
+    #[inline(always)]
+    const fn lane(&mut self, part: &mut i128, sum: &mut i128, new: i128) {
+        let change = new - *part;
+        *sum += change;
+        *part = new;
+        self.0 |= change ^ change >> 127;
+    }
+
+    /// Returns a size that no change exceeds.
+    #[inline(always)]
+    const fn largest(self) -> u128 {
+        self.0.cast_unsigned() + 1
     }
 }
 
@@ -209,6 +239,7 @@ impl Tree {
     }
 
     /// Values the row at `index` at the present mark, and brings the sums of its node up to date.
+    #[inline(never)]
     pub(super) fn value(&mut self, index: u32) {
         if !self.rows[index as usize].held.is_based {
             self.base(index);
@@ -219,13 +250,41 @@ impl Tree {
         let row = &mut self.rows[index as usize];
         let node = &mut self.nodes[row.node as usize];
         let (profit, was_known) = (row.worth.profit, row.worth.is_known);
-        row.worth.become_part(&mut node.sum, &new);
-        node.unknown = node.unknown + u32::from(!new.is_known) - u32::from(!was_known);
+        let largest = row.worth.become_part(&mut node.sum, &new);
+        node.room.shrink(largest);
+        if new.is_known != was_known {
+            node.unknown = node.unknown + u32::from(!new.is_known) - u32::from(!was_known);
+            node.room = Room::NONE;
+        }
         let is_changed = new.profit != profit || new.is_known != was_known;
         if is_changed && !node.is_touched {
             node.is_touched = true;
             self.touched.push(row.node);
         }
+    }
+
+    /// Values the row at `index` after a change of the lots of `side` that it reserves, and of nothing else.
+    #[inline(always)]
+    pub(super) fn value_side(&mut self, index: u32, side: usize) {
+        let row = &mut self.rows[index as usize];
+        if self.pass_left == 0
+            && row.held.is_based
+            && row.worth.is_known
+            && let Some(price) = self.prices.get(row.instrument as usize)
+            // The row has its value at this mark. That of what it holds of the position stays.
+            && !price.is_queued
+            && price.is_fresh
+            && price.lot > 0
+            && let Some(node) = self.nodes.get_mut(row.node as usize)
+        {
+            let contract = &self.contracts[row.instrument as usize];
+            let next = Next { held: &row.held, open_qty: row.held.open_qty, reserved: row.held.reserved };
+            if let Some(new) = exposed_by_lot(&next, contract, price.lot, (node.limits.checks_margin, side)) {
+                node.room.shrink(row.worth.become_part_of_side(&mut node.sum, &new, side));
+                return;
+            }
+        }
+        self.value(index);
     }
 
     /// Starts to count the profit of a restored position, once it has a mark.
