@@ -2,13 +2,14 @@
 
 use super::{NodeState, Path, Row, Tree};
 use crate::fields::{Fields, Visit};
+use core::fmt;
 
 /// By how much the sums of a node can change, each in any direction, before one of them is above half of its limit.
 ///
 /// Up to half of a limit there is neither a reason nor a note, so that an order with a smaller [`Reach`] needs no
 /// comparison in money. Each change of a sum takes its size off; what is left is never more than the truth. It is found
 /// again when it is not enough for an order. It is no part of the gate's state: without it every sum is compared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Room(i64);
 
 /// The most room: sums and changes of this size have no sum beyond a word.
@@ -127,5 +128,12 @@ impl Tree {
 impl Visit for Room {
     fn visit(&mut self, _: &mut Fields<'_>) {
         *self = Self::NONE;
+    }
+}
+
+/// As in snapshots, what is no part of the state does not show.
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Room")
     }
 }

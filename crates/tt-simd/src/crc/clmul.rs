@@ -87,7 +87,7 @@ pub(super) fn crc32c(before: u32, bytes: &[u8]) -> Option<u32> {
     Some(unsafe { divide(before, bytes) })
 }
 
-/// The CRC-32C, whose divisor has an instruction of its own.
+/// The CRC-32C: the processor divides by its polynomial.
 #[inline]
 #[target_feature(enable = "sse4.2")]
 fn divide(before: u32, bytes: &[u8]) -> u32 {
