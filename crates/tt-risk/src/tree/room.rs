@@ -51,7 +51,7 @@ impl Room {
         if node.needs_equity() {
             let equity = node.equity.map_or(0, |(equity, _)| equity);
             keep(sum.margin, limits.checks_margin.then_some(equity));
-            let gross_max = |pct: u32| (i128::from(pct) * i128::from(equity.max(0)) >> 1) / 100 - sum.gross;
+            let gross_max = |pct: u32| ((i128::from(pct) * i128::from(equity.max(0))) >> 1) / 100 - sum.gross;
             room = room.min(limits.leverage_max_pct.map_or(i128::MAX, gross_max));
         }
         i64::try_from(room).map_or(Self::NONE, |room| Self(room.max(-1)))
