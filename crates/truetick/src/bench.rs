@@ -105,7 +105,7 @@ struct RingArgs {
     #[arg(long, value_name = "A,B", value_parser = ::bench::cpu_pair)]
     cpus: Option<[usize; 2]>,
 
-    /// Also measure ten steps from a naive ring to the shipped one: cumulative, and each left out of the final build
+    /// Also measure the steps from a naive ring to the shipped one: cumulative, and each left out of the final build
     #[arg(long)]
     ablation: bool,
 

@@ -25,7 +25,7 @@ function publishedSources(steps) {
   return [...groups].map(([source, names]) => make("p", { class: "quiet published-source" }, `${source}: ${names.join(", ")}.`));
 }
 
-/** Ten steps: cumulative, and each removed from the shipped ring, next to the published times. */
+/** Eleven steps: cumulative, and each removed from the shipped ring, next to the published times. */
 export function showAblation(part, steps) {
   if (steps.length === 0) {
     part.replaceChildren(absent("Not measured in this run; use truetick bench ring --ablation."));

@@ -1,12 +1,14 @@
-//! Ablation: ten steps from a naive ring to the shipped one, each real code behind one switch.
+//! Ablation: eleven steps from NullRing's naive ring to the shipped one, each real code behind one switch.
 //!
-//! With all switches on, the build is the shipped ring and the shipped gate. A switch that is off puts older code in the
-//! place of one part: another clock, a ring with a simpler layout or stronger orderings (`slot_ring`), a gate that
-//! branches or computes in floats (`early_gate`).
+//! With all switches on, the build is the shipped ring and the shipped evaluator. A switch that is off puts older code in
+//! the place of one part: another clock, a ring of two indices (`index_ring`), a ring with a simpler layout or stronger
+//! orderings (`slot_ring`), a gate that branches or computes in floats (`early_gate`). In none of the builds does the idle
+//! producer keep the next slot's line: NullRing has nothing like it.
 
 mod clocks;
 mod early_gate;
 mod gate_setup;
+mod index_ring;
 mod slot_ring;
 mod step;
 
@@ -15,6 +17,7 @@ use crate::machine::Threads;
 use clocks::{Naive, Unordered};
 use early_gate::EarlyGate;
 pub use gate_setup::GateSetup;
+use index_ring::{IndexReceiver, IndexSender};
 use nix::errno::Errno;
 use slot_ring::{SlotReceiver, SlotSender};
 use step::{Gate, Ring, Stamping};
@@ -25,6 +28,8 @@ use tt_risk::Limits;
 
 /// Nanoseconds from one order to the next on the gate's clock.
 const STEP_NS: u64 = 100;
+/// The producer's wait between events, in every build.
+const IDLE: Idle = Idle::Rests;
 
 /// Input of every build.
 #[derive(Clone, Copy, Debug)]
@@ -115,16 +120,22 @@ pub fn run_build(
     // Each combination is compiled separately, so only those are here that `Switches` can name: the first build with
     // each clock, the shipped one with each clock, and those between them.
     let run = match (stamping, ring, gate) {
-        (Stamping::Instant, Ring::PackedSeqCst, Gate::EarlyFloats) => build.first(instant)?,
-        (Stamping::Unordered, Ring::PackedSeqCst, Gate::EarlyFloats) => build.first(unordered)?,
-        (Stamping::Ordered, Ring::PackedSeqCst, Gate::EarlyFloats) => build.first(ordered)?,
+        (Stamping::Instant, Ring::Naive, Gate::EarlyFloats) => build.first(instant)?,
+        (Stamping::Unordered, Ring::Naive, Gate::EarlyFloats) => build.first(unordered)?,
+        (Stamping::Ordered, Ring::Naive, Gate::EarlyFloats) => build.first(ordered)?,
         (Stamping::Instant, Ring::Shipped, Gate::Shipped) => build.last(instant)?,
         (Stamping::Unordered, Ring::Shipped, Gate::Shipped) => build.last(unordered)?,
         (Stamping::Ordered, Ring::Shipped, Gate::Shipped) => build.last(ordered)?,
-        (Stamping::Ordered, Ring::AlignedSeqCst, Gate::EarlyFloats) => {
-            build.early_floats(ordered, build.slots::<true, true>())?
+        (Stamping::Ordered, Ring::IndexPairSeqCst, Gate::EarlyFloats) => {
+            build.early_floats(ordered, build.indices::<true, true>())?
         }
-        (Stamping::Ordered, Ring::Shipped, Gate::EarlyFloats) => build.early_floats(ordered, build.shipped_ring())?,
+        (Stamping::Ordered, Ring::IndexPair, Gate::EarlyFloats) => {
+            build.early_floats(ordered, build.indices::<true, false>())?
+        }
+        (Stamping::Ordered, Ring::IndexPair, Gate::Floats) => build.floats(ordered, build.indices::<true, false>())?,
+        (Stamping::Ordered, Ring::IndexPair, Gate::Shipped) => {
+            build.shipped(ordered, build.indices::<true, false>())?
+        }
         (Stamping::Ordered, Ring::Shipped, Gate::Floats) => build.floats(ordered, build.shipped_ring())?,
         (Stamping::Ordered, Ring::Shipped, Gate::Early) => build.early(ordered, build.shipped_ring())?,
         (Stamping::Ordered, Ring::Aligned, Gate::Shipped) => build.shipped(ordered, build.slots::<true, false>())?,
@@ -163,7 +174,7 @@ struct Build<'a> {
 impl Build<'_> {
     /// The first build: the naive ring and gate.
     fn first(&self, clocks: Clocks<impl Stamps>) -> Result<HandOver, Errno> {
-        self.early_floats(clocks, self.slots::<false, true>())
+        self.early_floats(clocks, self.indices::<false, true>())
     }
 
     /// The last build: the shipped ring and gate.
@@ -179,6 +190,12 @@ impl Build<'_> {
         &self,
     ) -> (SlotSender<ALIGNED, SEQ_CST>, SlotReceiver<ALIGNED, SEQ_CST>) {
         slot_ring::ends(self.plan.capacity, self.switches.has(Step::LockedMemory))
+    }
+
+    fn indices<const ALIGNED: bool, const SEQ_CST: bool>(
+        &self,
+    ) -> (IndexSender<ALIGNED, SEQ_CST>, IndexReceiver<ALIGNED, SEQ_CST>) {
+        index_ring::ends(self.plan.capacity, self.switches.has(Step::LockedMemory))
     }
 
     fn shipped(&self, clocks: Clocks<impl Stamps>, ends: (impl Sends, impl Receives)) -> Result<HandOver, Errno> {
@@ -215,7 +232,7 @@ impl Build<'_> {
             cpus: self.switches.has(Step::Affinity).then_some(cpus),
             fifo: fifo.filter(|_| self.switches.has(Step::Priority)),
         };
-        let (pace, idle) = (Pace::OneInFlight, Idle::HoldsNext);
+        let (pace, idle) = (Pace::OneInFlight, IDLE);
         let plan = Plan { threads, warmup, events, pace, idle, alone: 0, watch_ns: None, time_max_ns };
         let mut now_ns = 1_000_000;
         hand_over(&plan, orders, clocks, ends, move |intent| {

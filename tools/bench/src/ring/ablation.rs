@@ -1,4 +1,4 @@
-//! Ablation: ten steps, cumulative and each left out of the final build.
+//! Ablation: eleven steps, cumulative and each left out of the final build.
 
 use crate::loops::ablation::{BuildPlan, BuildRun, Orders, Step, Switches, run_build};
 use crate::machine::Placement;

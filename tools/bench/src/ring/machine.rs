@@ -50,7 +50,8 @@ impl Granted {
             | Step::Alignment
             | Step::RelaxedAtomics
             | Step::BranchFree
-            | Step::FixedPoint => None,
+            | Step::FixedPoint
+            | Step::SequenceInSlot => None,
         }
     }
 }

@@ -10,6 +10,7 @@ const fn source(path: &'static str, item: &'static str) -> Source {
 const CLOCK: &str = "crates/tt-meter/src/clock.rs";
 const CLOCKS: &str = "tools/bench/src/loops/ablation/clocks.rs";
 const EARLY_GATE: &str = "tools/bench/src/loops/ablation/early_gate.rs";
+const INDEX_RING: &str = "tools/bench/src/loops/ablation/index_ring.rs";
 const SLOT_RING: &str = "tools/bench/src/loops/ablation/slot_ring.rs";
 const EVALUATOR: &str = "crates/tt-risk/src/evaluator.rs";
 const PRODUCER: &str = "crates/tt-sync/src/spsc/producer.rs";
@@ -36,6 +37,7 @@ pub(super) const fn of_step(step: Step) -> StepCode {
 pub(super) const fn published_source(step: Step) -> &'static str {
     match step.published_p50_ns() {
         Some(_) => "Published by NullRing, chart of p50 after each step (C++ on Windows, two pinned cores)",
+        None if matches!(step, Step::SequenceInSlot) => "Not one of NullRing's steps",
         None => "In NullRing's text, without a figure",
     }
 }
@@ -47,7 +49,7 @@ pub(super) fn map() -> Vec<Part> {
     steps.map(|code| code.part).chain(PARTS).collect()
 }
 
-const STEPS: [StepCode; 10] = [
+const STEPS: [StepCode; 11] = [
     StepCode {
         step: Step::NaiveClock,
         part: Part {
@@ -91,7 +93,7 @@ const STEPS: [StepCode; 10] = [
             what: "a slot is one cache line; what the two ends write is 128 bytes apart",
             sources: &[source(STORAGE, "SlotMemory"), source(STORAGE, "CacheAligned")],
         },
-        without: &[source(SLOT_RING, "Shared::slot")],
+        without: &[source(INDEX_RING, "Shared::slot"), source(SLOT_RING, "Shared::slot")],
     },
     StepCode {
         step: Step::LockedMemory,
@@ -100,7 +102,7 @@ const STEPS: [StepCode; 10] = [
             what: "every page is locked; a new ring writes all of its slots",
             sources: &[source("crates/tt-os/src/memory.rs", "lock_all"), source(STORAGE, "Owned::pair")],
         },
-        without: &[source(SLOT_RING, "ends")],
+        without: &[source(INDEX_RING, "ends"), source(SLOT_RING, "ends")],
     },
     StepCode {
         step: Step::Priority,
@@ -118,7 +120,7 @@ const STEPS: [StepCode; 10] = [
             what: "one release store publishes an event, one acquire load consumes it",
             sources: &[source(PRODUCER, "Producer::push"), source(CONSUMER, "Consumer::pop_numbered")],
         },
-        without: &[source(SLOT_RING, "Shared::STORE"), source(SLOT_RING, "Shared::LOAD")],
+        without: &[source(INDEX_RING, "Shared::STORE"), source(SLOT_RING, "Shared::STORE")],
     },
     StepCode {
         step: Step::BranchFree,
@@ -137,6 +139,15 @@ const STEPS: [StepCode; 10] = [
             sources: &[source("crates/tt-model/src/quantity.rs", "Price"), source(EVALUATOR, "OrderChecks::of")],
         },
         without: &[source(EARLY_GATE, "EarlyGate::evaluate_wholly")],
+    },
+    StepCode {
+        step: Step::SequenceInSlot,
+        part: Part {
+            name: "sequence in the slot",
+            what: "one cache line an event: the sequence next to it says that it is there",
+            sources: &[source(STORAGE, "Slot"), source(PRODUCER, "Producer::push")],
+        },
+        without: &[source(INDEX_RING, "IndexSender::send"), source(INDEX_RING, "IndexReceiver::receive")],
     },
 ];
 

@@ -15,14 +15,14 @@ pub(crate) const SLOTS: usize = 1_024;
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Queue {
-    /// truetick's ring; an idle sender takes the next slot's line back.
+    /// truetick's ring with the rivals' event of 64 bytes; an idle sender does nothing. It is what rivals are compared with.
     Truetick,
     /// The same under another name: how far two equals are apart.
     TruetickAgain,
-    /// The same, and an idle sender does nothing.
-    TruetickRests,
-    /// truetick's ring with an event that has its own number: 64 bytes and the sequence, two cache lines per slot.
-    TruetickWide,
+    /// The same, and an idle sender takes the next slot's line back, which no rival can.
+    TruetickHoldsNext,
+    /// truetick's ring with its own event of 56 bytes, which it numbers: one cache line per slot. Not the rivals' payload.
+    TruetickNarrow,
     Rtrb,
     Ringbuf,
     Heapless,
@@ -38,8 +38,8 @@ pub(crate) enum Queue {
 pub(crate) const ALL: [Queue; 12] = [
     Queue::Truetick,
     Queue::TruetickAgain,
-    Queue::TruetickRests,
-    Queue::TruetickWide,
+    Queue::TruetickHoldsNext,
+    Queue::TruetickNarrow,
     Queue::Rtrb,
     Queue::Ringbuf,
     Queue::Heapless,
@@ -54,10 +54,10 @@ impl Queue {
     /// The name in files and tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Truetick => "truetick",
-            Self::TruetickAgain => "truetick_again",
-            Self::TruetickRests => "truetick_rests",
-            Self::TruetickWide => "truetick_wide",
+            Self::Truetick => "truetick_64",
+            Self::TruetickAgain => "truetick_64_again",
+            Self::TruetickHoldsNext => "truetick_64_hold_next",
+            Self::TruetickNarrow => "truetick_56",
             Self::Rtrb => "rtrb",
             Self::Ringbuf => "ringbuf",
             Self::Heapless => "heapless",
@@ -73,11 +73,11 @@ impl Queue {
     pub(crate) const fn what(self) -> &'static str {
         match self {
             Self::Truetick => {
-                "tt_sync::spsc, push and pop_numbered of OrderTerms, an idle producer calls hold_next; batches by push_with and drain"
+                "tt_sync::spsc, push and pop of OrderIntent, two lines a slot, an idle producer rests; batches by push_with and drain"
             }
             Self::TruetickAgain => "the same once more",
-            Self::TruetickRests => "the same, an idle producer rests",
-            Self::TruetickWide => "the same with the numbered OrderIntent as the event, two lines a slot",
+            Self::TruetickHoldsNext => "the same, an idle producer calls hold_next",
+            Self::TruetickNarrow => "the same with OrderTerms of 56 bytes, which the ring numbers, one line a slot",
             Self::Rtrb => "rtrb 0.4, push and pop; batches by write_chunk_uninit().fill_from_iter() and read_chunk()",
             Self::Ringbuf => {
                 "ringbuf 0.6, HeapRb's caching ends, try_push and try_pop; batches by push_iter and pop_slice"
@@ -97,7 +97,7 @@ impl Queue {
 
     /// Whether it is somebody else's.
     pub(crate) const fn is_rival(self) -> bool {
-        !matches!(self, Self::Truetick | Self::TruetickAgain | Self::TruetickRests | Self::TruetickWide)
+        !matches!(self, Self::Truetick | Self::TruetickAgain | Self::TruetickHoldsNext | Self::TruetickNarrow)
     }
 
     /// Whether both its ends pass one event a call where one is asked for.
@@ -107,12 +107,20 @@ impl Queue {
 
     /// Whether it has something for several events at once.
     pub(crate) const fn has_batches(self) -> bool {
-        matches!(self, Self::Truetick | Self::TruetickAgain | Self::Rtrb | Self::Ringbuf | Self::Disruptor)
+        matches!(
+            self,
+            Self::Truetick
+                | Self::TruetickAgain
+                | Self::TruetickNarrow
+                | Self::Rtrb
+                | Self::Ringbuf
+                | Self::Disruptor
+        )
     }
 
     /// Whether what makes it another one than [`Queue::Truetick`] shows when it is never idle.
     pub(crate) fn differs_under_load(self) -> bool {
-        self != Self::TruetickRests
+        self != Self::TruetickHoldsNext
     }
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
@@ -124,15 +132,15 @@ impl Queue {
         match self {
             Self::Truetick | Self::TruetickAgain => {
                 let (producer, consumer) = spsc::ring(SLOTS);
-                measurement.measure(RingIn::<true>(producer), RingOut::new(consumer))
+                measurement.measure(WideIn::<false>(producer), WideOut(consumer))
             }
-            Self::TruetickRests => {
+            Self::TruetickHoldsNext => {
                 let (producer, consumer) = spsc::ring(SLOTS);
-                measurement.measure(RingIn::<false>(producer), RingOut::new(consumer))
+                measurement.measure(WideIn::<true>(producer), WideOut(consumer))
             }
-            Self::TruetickWide => {
+            Self::TruetickNarrow => {
                 let (producer, consumer) = spsc::ring(SLOTS);
-                measurement.measure(WideIn(producer), WideOut(consumer))
+                measurement.measure(RingIn(producer), RingOut::new(consumer))
             }
             Self::Rtrb => {
                 let (producer, consumer) = rtrb::RingBuffer::new(SLOTS);
@@ -175,7 +183,11 @@ impl Queue {
         Some(match self {
             Self::Truetick | Self::TruetickAgain => {
                 let (producer, consumer) = spsc::ring(SLOTS);
-                measurement.measure(RingIn::<true>(producer), RingOut::new(consumer))
+                measurement.measure(WideIn::<false>(producer), WideOut(consumer))
+            }
+            Self::TruetickNarrow => {
+                let (producer, consumer) = spsc::ring(SLOTS);
+                measurement.measure(RingIn(producer), RingOut::new(consumer))
             }
             Self::Rtrb => {
                 let (producer, consumer) = rtrb::RingBuffer::new(SLOTS);
@@ -189,13 +201,45 @@ impl Queue {
                 let (producer, poller) = others::disruptor_ends();
                 measurement.measure(producer, DisruptorOut::<false>(poller))
             }
-            Self::TruetickRests
-            | Self::TruetickWide
+            Self::TruetickHoldsNext
             | Self::Heapless
             | Self::DisruptorPolls
             | Self::CrossbeamArray
             | Self::CrossbeamChannel
             | Self::Std => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, Queue};
+    use crate::ends::{Measurement, Receiver, Sender};
+
+    /// The bytes of a queue's event.
+    struct EventBytes;
+
+    impl Measurement for EventBytes {
+        type Output = usize;
+
+        fn measure<S: Sender, R: Receiver>(self, _sender: S, _receiver: R) -> usize {
+            size_of::<S::Event>()
+        }
+    }
+
+    #[test]
+    fn every_queue_that_is_compared_passes_64_bytes() {
+        for queue in ALL {
+            let bytes = if queue == Queue::TruetickNarrow { 56 } else { 64 };
+            assert_eq!(queue.measure(EventBytes), bytes, "{}", queue.name());
+        }
+        assert_eq!((Queue::Truetick.name(), Queue::TruetickNarrow.name()), ("truetick_64", "truetick_56"));
+    }
+
+    #[test]
+    fn only_the_row_of_that_name_calls_hold_next() {
+        let holding: Vec<&str> =
+            ALL.into_iter().filter(|queue| queue.what().contains("hold_next")).map(Queue::name).collect();
+        assert_eq!(holding, ["truetick_64_hold_next"]);
     }
 }

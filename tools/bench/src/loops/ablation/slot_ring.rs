@@ -1,4 +1,4 @@
-//! The shipped ring's idea once more, as it was before two of the steps.
+//! The shipped ring's idea once more, without one of the steps before its own.
 //!
 //! A slot is a sequence and an event of 56 bytes, as in `tt_sync::spsc`; zeroed memory is an empty ring, so that pages may
 //! come when events do. `ALIGNED` puts slots on cache lines of their own and the indices on lines apart; without it a slot

@@ -1,6 +1,6 @@
-//! The ten steps and their switches.
+//! The eleven steps and their switches.
 
-/// A step of the ablation, in NullRing's order.
+/// A step of the ablation: NullRing's ten in its order, then what the shipped ring has beyond them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The standard library's clock: the starting point.
@@ -23,11 +23,13 @@ pub enum Step {
     BranchFree,
     /// Integers in place of floats.
     FixedPoint,
+    /// A sequence in the slot in place of two indices: one cache line an event in place of three.
+    SequenceInSlot,
 }
 
 impl Step {
     /// All of them in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NaiveClock,
         Self::Rdtsc,
         Self::Rdtscp,
@@ -38,9 +40,10 @@ impl Step {
         Self::RelaxedAtomics,
         Self::BranchFree,
         Self::FixedPoint,
+        Self::SequenceInSlot,
     ];
 
-    /// 1 to 10.
+    /// 1 to 11.
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8 + 1
@@ -60,6 +63,7 @@ impl Step {
             Self::RelaxedAtomics => "relaxed_atomics",
             Self::BranchFree => "branch_free",
             Self::FixedPoint => "fixed_point",
+            Self::SequenceInSlot => "sequence_in_slot",
         }
     }
 
@@ -85,6 +89,10 @@ impl Step {
             Self::RelaxedAtomics => "acquire and release, before: every store sequentially consistent",
             Self::BranchFree => "every check always made, before: out at the first reason",
             Self::FixedPoint => "prices and quantities as 64-bit integers, before: as floats",
+            Self::SequenceInSlot => {
+                "the sequence of an event in its slot, before: a head and a tail, and each side looks at the other's \
+                 for every event, as in NullRing"
+            }
         }
     }
 
@@ -97,7 +105,7 @@ impl Step {
             Self::Alignment | Self::LockedMemory => Some(155.0),
             Self::Priority => Some(150.0),
             Self::BranchFree => Some(142.0),
-            Self::RelaxedAtomics | Self::FixedPoint => None,
+            Self::RelaxedAtomics | Self::FixedPoint | Self::SequenceInSlot => None,
         }
     }
 }
@@ -108,9 +116,9 @@ pub struct Switches(u16);
 
 impl Switches {
     /// Every step: the shipped ring and gate.
-    pub const FINAL: Self = Self((1 << 10) - 1);
+    pub const FINAL: Self = Self((1 << 11) - 1);
     /// Every step, and the ablation's own ring in place of the shipped one: the control.
-    pub const CONTROL: Self = Self(Self::FINAL.0 | 1 << 10);
+    pub const CONTROL: Self = Self(Self::FINAL.0 | 1 << 11);
 
     /// `step` and all before it.
     #[must_use]
@@ -141,12 +149,15 @@ impl Switches {
             (true, false) => Stamping::Unordered,
             (true, true) => Stamping::Ordered,
         };
-        let ring = match (self.has(Step::Alignment), self.has(Step::RelaxedAtomics)) {
-            (true, true) if self.has(Step::LockedMemory) && !self.is_control() => Ring::Shipped,
-            (true, true) => Ring::Aligned,
-            (true, false) => Ring::AlignedSeqCst,
-            (false, true) => Ring::Packed,
-            (false, false) => Ring::PackedSeqCst,
+        let (is_aligned, is_relaxed) = (self.has(Step::Alignment), self.has(Step::RelaxedAtomics));
+        let ring = match (self.has(Step::SequenceInSlot), is_aligned, is_relaxed) {
+            (true, true, true) if self.has(Step::LockedMemory) && !self.is_control() => Ring::Shipped,
+            (true, true, true) => Ring::Aligned,
+            (true, true, false) => Ring::AlignedSeqCst,
+            (true, false, _) => Ring::Packed,
+            (false, true, true) => Ring::IndexPair,
+            (false, true, false) => Ring::IndexPairSeqCst,
+            (false, false, _) => Ring::Naive,
         };
         let gate = match (self.has(Step::BranchFree), self.has(Step::FixedPoint)) {
             (true, true) => Gate::Shipped,
@@ -180,8 +191,12 @@ pub(super) enum Ring {
     AlignedSeqCst,
     /// The ablation's, with slots across two lines.
     Packed,
+    /// Head and tail on lines apart, slots on lines of their own.
+    IndexPair,
     /// The same, sequentially consistent.
-    PackedSeqCst,
+    IndexPairSeqCst,
+    /// NullRing's first: head and tail on one line, slots across two lines, sequentially consistent.
+    Naive,
 }
 
 /// The gate.
@@ -199,7 +214,7 @@ pub(super) enum Gate {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, Switches};
+    use super::{Ring, Step, Switches};
 
     #[test]
     fn switches_add_up_to_the_final_build() {
@@ -209,8 +224,21 @@ mod tests {
             assert_eq!(on, Step::ALL[..=index]);
             assert!(!Switches::all_but(step).has(step));
         }
-        assert_eq!(Switches::up_to(Step::FixedPoint), Switches::FINAL);
-        assert_eq!(Switches::all_but(Step::FixedPoint), Switches::up_to(Step::BranchFree));
+        assert_eq!(Switches::up_to(Step::SequenceInSlot), Switches::FINAL);
+        assert_eq!(Switches::all_but(Step::SequenceInSlot), Switches::up_to(Step::FixedPoint));
         assert!(Switches::CONTROL.is_control() && !Switches::FINAL.is_control());
+    }
+
+    /// The first build is the published one's first: two indices on one line, no sequence, ordering or alignment.
+    #[test]
+    fn the_first_builds_are_the_naive_ring_and_none_before_the_last_has_the_shipped_one() {
+        let ring_of = |step| Switches::up_to(step).parts().1;
+        for step in [Step::NaiveClock, Step::Rdtsc, Step::Rdtscp, Step::Affinity] {
+            assert_eq!(ring_of(step), Ring::Naive, "{step:?}");
+        }
+        assert_eq!(ring_of(Step::Alignment), Ring::IndexPairSeqCst);
+        assert_eq!(ring_of(Step::RelaxedAtomics), Ring::IndexPair);
+        assert_eq!(ring_of(Step::FixedPoint), Ring::IndexPair);
+        assert_eq!(Switches::FINAL.parts().1, Ring::Shipped);
     }
 }

@@ -110,3 +110,8 @@ fn every_build_runs_and_accepts_the_same_orders() {
         }
     }
 }
+
+#[test]
+fn no_build_keeps_the_next_slot() {
+    assert_eq!(super::IDLE, crate::loops::Idle::Rests);
+}

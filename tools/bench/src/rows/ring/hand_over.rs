@@ -65,7 +65,7 @@ impl HandOver {
     fn run(&self, calibration: &Calibration, events: usize) -> anyhow::Result<RingRun> {
         let cpus = cpus::available();
         let (first, last) = (cpus.first().context("no CPU")?, cpus.last().context("no CPU")?);
-        let plan = RingPlan { cpus: [*first, *last], capacity: SLOTS, warmup: WARMUP, events, idle: Idle::HoldsNext };
+        let plan = RingPlan { cpus: [*first, *last], capacity: SLOTS, warmup: WARMUP, events, idle: Idle::Rests };
         let (clock, scale) = (calibration.clock, calibration.scale);
         let run = match self.consumer {
             Consumer::Reader => run_ring(&plan, &self.orders, clock, scale, |intent| {
@@ -123,7 +123,7 @@ impl HandOver {
         match self.consumer {
             Consumer::Gate => {
                 "from the stamp before push to the stamp after the gate's verdict, one event in flight, ring of 65,536, \
-                 the idle producer keeps the next slot's line"
+                 the idle producer does nothing"
             }
             Consumer::Reader => "the same with a consumer that only reads the whole event",
         }

@@ -5,9 +5,8 @@ use tt_sync::spsc::{Consumer, Producer};
 
 use crate::ends::{Receiver, ReceivesBatches, Sender, SendsBatches};
 
-/// The ring of terms: the ring numbers its events, so that an intent takes one line. `HOLDS`: an idle sender takes the
-/// next slot's line back.
-pub(super) struct RingIn<const HOLDS: bool>(pub(super) Producer<OrderTerms>);
+/// The ring of terms: the ring numbers its events, so that an intent takes one line. An idle sender does nothing.
+pub(super) struct RingIn(pub(super) Producer<OrderTerms>);
 
 /// The other end, and how many events came out of it: their numbers.
 pub(super) struct RingOut {
@@ -21,19 +20,12 @@ impl RingOut {
     }
 }
 
-impl<const HOLDS: bool> Sender for RingIn<HOLDS> {
+impl Sender for RingIn {
     type Event = OrderTerms;
 
     #[inline(always)]
     fn send(&mut self, event: OrderTerms) -> bool {
         self.0.push(event).is_ok()
-    }
-
-    #[inline(always)]
-    fn rest(&mut self) {
-        if HOLDS {
-            self.0.hold_next();
-        }
     }
 }
 
@@ -47,7 +39,7 @@ impl Receiver for RingOut {
     }
 }
 
-impl<const HOLDS: bool> SendsBatches for RingIn<HOLDS> {
+impl SendsBatches for RingIn {
     #[inline(always)]
     fn send_batch(&mut self, count: usize, make: impl FnMut() -> OrderTerms) -> usize {
         self.0.push_with(count, make)
@@ -67,13 +59,14 @@ impl ReceivesBatches for RingOut {
     }
 }
 
-/// The ring of whole intents: an event of 64 bytes and the sequence take two cache lines.
-pub(super) struct WideIn(pub(super) Producer<OrderIntent>);
+/// The ring of whole intents: an event of 64 bytes, as the rivals', and the sequence take two cache lines. `HOLDS`: an
+/// idle sender takes the next slot's line back.
+pub(super) struct WideIn<const HOLDS: bool>(pub(super) Producer<OrderIntent>);
 
 /// The other end.
 pub(super) struct WideOut(pub(super) Consumer<OrderIntent>);
 
-impl Sender for WideIn {
+impl<const HOLDS: bool> Sender for WideIn<HOLDS> {
     type Event = OrderIntent;
 
     #[inline(always)]
@@ -83,7 +76,9 @@ impl Sender for WideIn {
 
     #[inline(always)]
     fn rest(&mut self) {
-        self.0.hold_next();
+        if HOLDS {
+            self.0.hold_next();
+        }
     }
 }
 
@@ -93,5 +88,19 @@ impl Receiver for WideOut {
         let Some(intent) = self.0.pop() else { return 0 };
         visit(&intent);
         1
+    }
+}
+
+impl<const HOLDS: bool> SendsBatches for WideIn<HOLDS> {
+    #[inline(always)]
+    fn send_batch(&mut self, count: usize, make: impl FnMut() -> OrderIntent) -> usize {
+        self.0.push_with(count, make)
+    }
+}
+
+impl ReceivesBatches for WideOut {
+    #[inline(always)]
+    fn receive_batch(&mut self, count: usize, visit: impl FnMut(&OrderIntent)) -> usize {
+        self.0.drain(count, visit)
     }
 }
