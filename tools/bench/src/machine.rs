@@ -6,6 +6,7 @@
 mod chase;
 mod clock_source;
 mod deadline;
+mod distance;
 mod jitter;
 mod kernel;
 mod measurement;
@@ -21,6 +22,7 @@ mod transfer;
 pub use chase::{Chase, ChasePlan, Lines, memory};
 pub use clock_source::{ClockSource, Pair, clock_sources};
 pub use deadline::Deadline;
+pub use distance::{Topology, cpu_list, distance, pairs_at_other_distances};
 pub use jitter::{JitterPlan, spin};
 pub use kernel::kernel;
 pub use measurement::{Block, Measurement};

@@ -1,6 +1,7 @@
 //! `truetick bench ring`: latencies through the ring, controls, stalls, layouts and the ablation.
 
 mod ablation;
+mod floor_check;
 pub(crate) mod latencies;
 mod layouts;
 mod machine;
@@ -53,7 +54,7 @@ pub struct Options {
     pub rates: Vec<u32>,
     /// CPUs of the producer and the consumer. [default: the first and the last available]
     pub cpus: Option<[usize; 2]>,
-    /// Also measure the ten steps from a naive ring to the shipped one.
+    /// Also measure the steps from a naive ring to the shipped one.
     pub ablation: bool,
     /// Also measure the ring layouts that were slower than the shipped one.
     pub layouts: bool,
@@ -72,8 +73,8 @@ pub struct Options {
 /// Measures, prints the result, and writes its files.
 ///
 /// # Errors
-/// `BusyError` on a busy machine; another bench is running, there are no two CPUs, an answer differs from the reference, the clock drifts, or a file
-/// cannot be written.
+/// `BusyError` on a busy machine; another bench is running, there are no two CPUs, an answer differs from the reference,
+/// the clock drifts, the ring lies below its physical floor, or a file cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let exclusive = Exclusive::take(options.when_busy)?;
     let calibration = clock::calibration();
@@ -139,6 +140,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     eprintln!("ring.json and report.html: {}", folder.display());
     let drift = result.environment.timing.drift_ppm;
     ensure!(drift.abs() <= 50.0, "void: the clock drifted by {drift:.0} ppm against CLOCK_MONOTONIC_RAW");
+    let failures = result.below_floor();
+    ensure!(failures.is_empty(), "fails: the ring lies below its floor at {}", failures.join("; "));
     Ok(())
 }
 

@@ -18,8 +18,8 @@ use crate::harness::exclusive::{Exclusive, WhenBusy};
 use crate::harness::plan::Plan;
 use crate::harness::progress::progress;
 use crate::harness::results::{Destination, write};
-use crate::machine::{Placement, Threads};
-use crate::report::why::WhyResult;
+use crate::machine::{self, Placement, Threads, Topology};
+use crate::report::why::{PairAnswer, WhyResult};
 use crate::report::{Bootstrap, Build};
 use crate::ring::chosen;
 use crate::ring::latencies::{PLACEMENTS, mean};
@@ -73,7 +73,7 @@ impl Amount {
 ///
 /// # Errors
 /// `BusyError` on a busy machine; another bench is running, there are no two CPUs, an answer differs from the reference,
-/// the clock drifts, or a file cannot be written.
+/// the clock drifts, the ring lies below its physical floor, or a file cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let exclusive = Exclusive::take(options.when_busy)?;
     let calibration = clock::calibration();
@@ -87,6 +87,11 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let (count, per_run) = amount.parts;
     let mut rounds = Rounds::new(calibration, Sizes::of_variants(&PARTS, threads, count, per_run));
     rounds.make(&|round, of| progress(&format!("round {round}/{of} of the line, the ring and the evaluator")))?;
+    let others = machine::pairs_at_other_distances(&cpus::available(), cpus, &Topology::read);
+    let others: Vec<PairAnswer> = others
+        .into_iter()
+        .map(|(cpus, distance)| other(calibration, cpus, distance, amount.parts, &bootstrap))
+        .collect::<anyhow::Result<_>>()?;
     let stalls = stalls::watch(calibration, threads, amount.stalls)?;
     let changes = changes::measure(calibration, cpus, amount.changes, &bootstrap)?;
     progress("timing the gate that ships");
@@ -101,6 +106,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let placement = main_placement(&rounds);
     let model = Model { rounds: &rounds, placement, bootstrap: &bootstrap };
     let parts = model.parts();
+    let floor = model.floors().into_iter().next();
     let p50_ns = match &parts {
         Some(parts) => parts.whole_ns,
         None => p50(&rounds, placement, calibration, &bootstrap).context("no event came through")?,
@@ -117,6 +123,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         runs: runs_in(&rounds, placement),
         p50_ns,
         parts,
+        floor,
+        distance: machine::distance(cpus, &Topology::read).map(Placement::name),
+        others,
         gate_ns: gate,
         stalls,
         changes,
@@ -129,7 +138,35 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     eprintln!("why.html (one page), why.svg (one picture) and why.json: {}", folder.display());
     let drift = result.environment.timing.drift_ppm;
     ensure!(drift.abs() <= 50.0, "void: the clock drifted by {drift:.0} ppm against CLOCK_MONOTONIC_RAW");
+    let failures = result.below_floor();
+    ensure!(failures.is_empty(), "fails: the ring lies below its floor at {}", failures.join("; "));
     Ok(())
+}
+
+/// The answer for another pair of CPUs.
+fn other(
+    calibration: &'static Calibration,
+    cpus: [usize; 2],
+    distance: Placement,
+    (count, per_run): (usize, usize),
+    bootstrap: &Bootstrap,
+) -> anyhow::Result<PairAnswer> {
+    let threads = Threads { cpus: Some(cpus), fifo: None };
+    let mut rounds = Rounds::new(calibration, Sizes::of_variants(&PARTS, threads, count, per_run));
+    let [one, two] = cpus;
+    rounds.make(&|round, of| progress(&format!("round {round}/{of} of CPUs {one} and {two}")))?;
+    let placement = main_placement(&rounds);
+    let model = Model { rounds: &rounds, placement, bootstrap };
+    let parts = model.parts();
+    Ok(PairAnswer {
+        cpus,
+        distance: distance.name(),
+        placement: placement.name().to_owned(),
+        runs: runs_in(&rounds, placement),
+        p50_ns: parts.as_ref().map(|parts| parts.whole_ns).or_else(|| p50(&rounds, placement, calibration, bootstrap)),
+        parts,
+        floor: model.floors().into_iter().next(),
+    })
 }
 
 fn keep(folder: &Path, result: &WhyResult) -> anyhow::Result<()> {

@@ -13,60 +13,79 @@ use super::hand_over::{Receives, Sends};
 use super::words::{WORDS, packed, unpacked};
 
 #[derive(Debug)]
-#[repr(align(128))]
+#[repr(align(64))]
 struct Line {
     number: AtomicU64,
     payload: [AtomicU64; WORDS],
 }
 
+/// As much memory as a ring has, of which one line is used.
+#[derive(Debug)]
+struct Memory {
+    lines: Box<[Line]>,
+    at: usize,
+}
+
+impl Memory {
+    #[inline(always)]
+    fn line(&self) -> &Line {
+        &self.lines[self.at]
+    }
+}
+
 /// The sending end.
 #[derive(Debug)]
 pub struct LineSender {
-    line: Arc<Line>,
+    memory: Arc<Memory>,
     sent: u64,
 }
 
 /// The receiving end.
 #[derive(Debug)]
 pub struct LineReceiver {
-    line: Arc<Line>,
+    memory: Arc<Memory>,
     received: u64,
 }
 
-/// Both ends of a line.
+/// Both ends of one line at an address that a slot of a ring of `slots` could have: new memory of the ring's size, written
+/// once like the ring's, of which the line is `at` (modulo the number of slots).
 #[must_use]
-pub fn one_line() -> (LineSender, LineReceiver) {
-    let line = Arc::new(Line { number: AtomicU64::new(0), payload: [const { AtomicU64::new(0) }; WORDS] });
-    (LineSender { line: Arc::clone(&line), sent: 0 }, LineReceiver { line, received: 0 })
+pub fn one_line(slots: usize, at: usize) -> (LineSender, LineReceiver) {
+    let slots = slots.max(1).next_power_of_two();
+    let line = |_| Line { number: AtomicU64::new(0), payload: [const { AtomicU64::new(0) }; WORDS] };
+    let memory = Arc::new(Memory { lines: (0..slots).map(line).collect(), at: at % slots });
+    (LineSender { memory: Arc::clone(&memory), sent: 0 }, LineReceiver { memory, received: 0 })
 }
 
 impl Sends for LineSender {
     /// Replaces the message in the line: the last one must have been taken.
     #[inline(always)]
     fn send(&mut self, terms: OrderTerms) -> bool {
-        for (place, word) in self.line.payload.iter().zip(packed(&terms)) {
+        let line = self.memory.line();
+        for (place, word) in line.payload.iter().zip(packed(&terms)) {
             place.store(word, Ordering::Relaxed);
         }
         self.sent += 1;
-        self.line.number.store(self.sent, Ordering::Release);
+        line.number.store(self.sent, Ordering::Release);
         true
     }
 
     #[inline(always)]
     fn hold_next(&mut self) {
         // The number that is there already: only the sender stores it.
-        self.line.number.store(self.sent, Ordering::Relaxed);
+        self.memory.line().number.store(self.sent, Ordering::Relaxed);
     }
 }
 
 impl Receives for LineReceiver {
     #[inline(always)]
     fn receive(&mut self) -> Option<(u64, OrderTerms)> {
-        if self.line.number.load(Ordering::Acquire) != self.received + 1 {
+        let line = self.memory.line();
+        if line.number.load(Ordering::Acquire) != self.received + 1 {
             return None;
         }
         let mut words = [0; WORDS];
-        for (word, place) in words.iter_mut().zip(&self.line.payload) {
+        for (word, place) in words.iter_mut().zip(&line.payload) {
             *word = place.load(Ordering::Relaxed);
         }
         let number = self.received;
@@ -83,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_message_comes_once_and_whole() {
-        let (mut sender, mut receiver) = one_line();
+        let (mut sender, mut receiver) = one_line(8, 3);
         assert_eq!(receiver.receive(), None);
         for n in 0..1_000 {
             sender.hold_next();
@@ -96,10 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn number_and_payload_are_one_cache_line() {
-        let (sender, _) = one_line();
-        let first = std::ptr::from_ref(&sender.line.number).addr();
-        let last = std::ptr::from_ref(&sender.line.payload[6]).addr() + 7;
-        assert_eq!((first % 64, first / 64), (0, last / 64));
+    fn number_and_payload_are_one_cache_line_where_a_slot_could_be() {
+        for at in [0, 5, 7] {
+            let (sender, _) = one_line(8, at + 8);
+            let begin = sender.memory.lines.as_ptr().addr();
+            let line = sender.memory.line();
+            let first = std::ptr::from_ref(&line.number).addr();
+            let last = std::ptr::from_ref(&line.payload[6]).addr() + 7;
+            assert_eq!((first - begin, first % 64, first / 64), (64 * at, 0, last / 64));
+        }
     }
 }

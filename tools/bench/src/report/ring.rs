@@ -2,6 +2,7 @@
 
 mod ablation_plot;
 mod ablation_text;
+mod floor;
 mod portrait;
 mod simulated;
 mod text;
@@ -10,6 +11,7 @@ use std::io;
 
 use serde::Serialize;
 
+pub use floor::{FloorComparison, FloorQuantile, FloorVerdict};
 pub use simulated::Simulated;
 
 use crate::report::{Environment, Estimate, Source};
@@ -39,11 +41,21 @@ pub struct RingResult {
     pub tail: Option<Tail>,
     /// Layouts of the ring, if they were measured.
     pub layouts: Vec<LayoutFigures>,
-    /// The ten steps, where they were asked for.
+    /// The steps, where they were asked for.
     pub ablation: Option<Ablation>,
 }
 
 impl RingResult {
+    /// Returns the quantiles at which the ring lies below its floor, each with its placement; empty if the check holds.
+    #[must_use]
+    pub fn below_floor(&self) -> Vec<String> {
+        let failed = |of: &References| {
+            let names = of.floors.iter().filter_map(FloorComparison::failure);
+            names.map(|failure| format!("{failure} ({})", of.class)).collect::<Vec<_>>()
+        };
+        self.references.iter().flat_map(failed).collect()
+    }
+
     /// Writes all of it as JSON.
     ///
     /// # Errors
@@ -213,30 +225,6 @@ pub struct References {
     pub slopes: Vec<Slope>,
 }
 
-/// The ring next to the smallest program that passes the same message between the same threads.
-#[derive(Clone, Debug, Serialize)]
-pub struct FloorComparison {
-    /// The producer's action between events, which both have.
-    pub name: &'static str,
-    /// One entry for each compared quantile.
-    pub quantiles: Vec<FloorQuantile>,
-}
-
-/// A quantile of both.
-#[derive(Clone, Debug, Serialize)]
-pub struct FloorQuantile {
-    /// `p1`, `p10`, `p50` or `p90`.
-    pub quantile: &'static str,
-    /// The floor's, nanoseconds, mean over the rounds.
-    pub floor_ns: Estimate,
-    /// By how much the ring's is above it.
-    pub above_ns: Estimate,
-    /// What two equal builds differ by.
-    pub noise_ns: f64,
-    /// False if the ring is below its floor by more than that: then it is none.
-    pub is_held: bool,
-}
-
 /// Two changes, each made with and without the other. If they overlap, the two figures of each are bounds and no sum.
 ///
 /// Line, first ring and second evaluator sum to the whole, and so do line, first ring, first evaluator and overlap.
@@ -369,7 +357,7 @@ pub struct LayoutFigures {
     pub stream_million_per_s: Estimate,
 }
 
-/// Ablation of the shipped ring: ten steps from a naive ring, cumulative, and each left out of the final build.
+/// Ablation of the shipped ring: steps from a naive ring, cumulative, and each left out of the final build.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ablation {
     /// Runs of each build.
@@ -391,7 +379,7 @@ pub struct Ablation {
 /// One step.
 #[derive(Clone, Debug, Serialize)]
 pub struct AblationStep {
-    /// 1 to 10.
+    /// 1 to 11.
     pub number: u8,
     /// `naive_clock`, `rdtsc`, ...
     pub name: &'static str,

@@ -9,7 +9,7 @@ use std::io;
 use serde::Serialize;
 use tt_status::WHY_FORMAT;
 
-use super::ring::Parts;
+use super::ring::{FloorComparison, Parts};
 use super::{Environment, Estimate};
 
 /// What `truetick why` found out.
@@ -36,6 +36,12 @@ pub struct WhyResult {
     pub p50_ns: Estimate,
     /// What that is made of; `None` where the cores did not stay long enough in one placement.
     pub parts: Option<Parts>,
+    /// The check that no quantile of the ring lies below one cache line's; `None` where `parts` is.
+    pub floor: Option<FloorComparison>,
+    /// The distance of the two CPUs, as the kernel knows it; `None` where it does not say.
+    pub distance: Option<&'static str>,
+    /// The same answer for one pair of CPUs at each other distance.
+    pub others: Vec<PairAnswer>,
     /// A new order through the gate that ships, all checks and the journal, on the consumer's CPU, nanoseconds.
     pub gate_ns: Estimate,
     /// Events that took long.
@@ -44,6 +50,25 @@ pub struct WhyResult {
     pub changes: Vec<Change>,
     /// Settings of the machine that were read only.
     pub advice: Vec<Advice>,
+}
+
+/// The answer for another pair of CPUs.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairAnswer {
+    /// CPUs of the producer and the consumer.
+    pub cpus: [usize; 2],
+    /// Their distance, as the kernel knows it.
+    pub distance: &'static str,
+    /// The placement that most runs were made in.
+    pub placement: String,
+    /// Runs in it.
+    pub runs: usize,
+    /// The median, nanoseconds; `None` where no run got an event through.
+    pub p50_ns: Option<Estimate>,
+    /// What that is made of.
+    pub parts: Option<Parts>,
+    /// The check against the floor.
+    pub floor: Option<FloorComparison>,
 }
 
 /// Events that took longer than a threshold while both threads were watched.
@@ -203,37 +228,29 @@ impl WhyResult {
     /// The answer in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let [producer, consumer] = self.cpus;
-        let p50 = self.p50_ns.value;
-        let head = format!("{p50:.0} ns at the median from CPU {producer} to CPU {consumer}");
-        let Some(parts) = &self.parts else {
-            return format!("{head}; its parts are unknown, because the cores were moved during most rounds.");
-        };
-        let floor = parts.floor_ns.value;
-        if parts.ring_ns[0].high < -parts.noise_ns {
-            return format!(
-                "{head}; one cache line alone took {floor:.0} ns, longer than the ring, and is no floor here."
-            );
+        sentence(self.cpus, self.p50_ns.value, self.parts.as_ref(), self.floor.as_ref())
+    }
+
+    /// One line for each other pair of CPUs, or one that says why there is none.
+    #[must_use]
+    pub fn placements(&self) -> Vec<String> {
+        if !self.others.is_empty() {
+            return self.others.iter().map(PairAnswer::sentence).collect();
         }
-        let share = 100.0 * floor / p50;
-        let line = format!("{share:.0} % is the distance between the cores ({floor:.0} ns for one cache line)");
-        let part = |name: &str, [first, second]: [Estimate; 2], chosen: usize| {
-            let noise = parts.noise_ns;
-            let value = [first, second][chosen].value;
-            if !parts.adds_up {
-                let (low, high) = (first.value.min(second.value), first.value.max(second.value));
-                return format!("{low:.0} to {high:.0} ns the {name}");
-            }
-            if value.abs() <= noise {
-                return format!("the {name} no more than the noise of {noise:.0} ns");
-            }
-            format!("{value:.0} ns the {name}")
-        };
-        // In this order the three are the whole: a line, the ring in its place, the evaluator after the ring.
-        let ring = part("ring", parts.ring_ns, 0);
-        let evaluator = part("evaluator", parts.evaluator_ns, 1);
-        let overlap = if parts.adds_up { "" } else { ", which overlap" };
-        format!("{head}: {line}, {ring}, {evaluator}{overlap}.")
+        let here = self.distance.unwrap_or("unknown").replace('_', " ");
+        vec![match self.environment.machine.cores {
+            0..=2 => format!("This process has two CPUs, so there is one placement: {here}."),
+            _ => format!("All CPUs of this process have one distance, as the kernel knows it: {here}."),
+        }]
+    }
+
+    /// Every quantile at which the ring lies below the floor, with its CPUs; empty if the check holds.
+    #[must_use]
+    pub fn below_floor(&self) -> Vec<String> {
+        let others = self.others.iter().map(|other| (other.cpus, &other.floor));
+        let all = std::iter::once((self.cpus, &self.floor)).chain(others);
+        all.filter_map(|([one, other], floor)| Some(format!("{} (CPUs {one} and {other})", floor.as_ref()?.failure()?)))
+            .collect()
     }
 
     /// Writes it as JSON.
@@ -244,11 +261,62 @@ impl WhyResult {
         let mut json = serde_json::to_value(self).map_err(io::Error::other)?;
         if let Some(object) = json.as_object_mut() {
             object.insert("truetick_why".to_owned(), WHY_FORMAT.into());
-            let sentences = [self.sentence(), self.stalls.sentence()];
-            object.insert("answer".to_owned(), sentences.join(" ").into());
+            let sentences = [vec![self.sentence()], self.placements(), vec![self.stalls.sentence()]];
+            object.insert("answer".to_owned(), sentences.concat().join(" ").into());
         }
         writeln!(to, "{json}")
     }
+}
+
+impl PairAnswer {
+    fn sentence(&self) -> String {
+        let distance = self.distance.replace('_', " ");
+        let Some(p50_ns) = &self.p50_ns else {
+            let [one, other] = self.cpus;
+            return format!("CPU {one} to CPU {other} ({distance}): no event came through.");
+        };
+        let sentence = sentence(self.cpus, p50_ns.value, self.parts.as_ref(), self.floor.as_ref());
+        format!("At another distance ({distance}): {sentence}")
+    }
+}
+
+/// How much of a median is the distance, the ring and the evaluator.
+fn sentence(
+    [producer, consumer]: [usize; 2],
+    p50: f64,
+    parts: Option<&Parts>,
+    floor: Option<&FloorComparison>,
+) -> String {
+    let head = format!("{p50:.0} ns at the median from CPU {producer} to CPU {consumer}");
+    let Some(parts) = parts else {
+        return format!("{head}; its parts are unknown, because the cores were moved during most rounds.");
+    };
+    let floor_ns = parts.floor_ns.value;
+    if let Some(failure) = floor.and_then(FloorComparison::failure) {
+        return format!(
+            "{head}; its parts are unknown, because one cache line alone took {floor_ns:.0} ns and is no floor here: the \
+             ring lies below it at {failure}."
+        );
+    }
+    let share = 100.0 * floor_ns / p50;
+    let line = format!("{share:.0} % is the distance between the cores ({floor_ns:.0} ns for one cache line)");
+    let part = |name: &str, [first, second]: [Estimate; 2], chosen: usize| {
+        let noise = parts.noise_ns;
+        let value = [first, second][chosen].value;
+        if !parts.adds_up {
+            let (low, high) = (first.value.min(second.value), first.value.max(second.value));
+            return format!("{low:.0} to {high:.0} ns the {name}");
+        }
+        if value.abs() <= noise {
+            return format!("the {name} no more than the noise of {noise:.0} ns");
+        }
+        format!("{value:.0} ns the {name}")
+    };
+    // In this order the three are the whole: a line, the ring in its place, the evaluator after the ring.
+    let ring = part("ring", parts.ring_ns, 0);
+    let evaluator = part("evaluator", parts.evaluator_ns, 1);
+    let overlap = if parts.adds_up { "" } else { ", which overlap" };
+    format!("{head}: {line}, {ring}, {evaluator}{overlap}.")
 }
 
 #[cfg(test)]

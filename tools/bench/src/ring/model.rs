@@ -2,15 +2,13 @@
 //! up. Every figure is a difference of runs of one round, in one placement.
 
 use crate::machine::{Placement, within_step};
-use crate::report::ring::{FloorComparison, FloorQuantile, Parts, Slope};
+use crate::report::ring::{FloorComparison, Parts, Slope};
 use crate::report::{Bootstrap, Estimate};
 
+use super::floor_check::{FloorRuns, compare};
 use super::latencies::mean;
 use super::references::{RUNS_MIN, contains};
 use super::rounds::{Rounds, Variant};
-
-/// The compared quantiles.
-const QUANTILES: [(&str, f64); 4] = [("p1", 0.01), ("p10", 0.1), ("p50", 0.5), ("p90", 0.9)];
 
 /// The runs of one placement.
 pub(crate) struct Model<'a> {
@@ -22,13 +20,9 @@ pub(crate) struct Model<'a> {
 impl Model<'_> {
     /// A quantile of each round's run in nanoseconds, `None` where the cores were elsewhere.
     fn by_round(&self, variant: Variant, q: f64) -> Vec<Option<f64>> {
-        let made = self.rounds.made.iter().filter(|made| made.variant == variant);
-        made.map(|made| {
-            let is_here = made.run.placement == self.placement;
-            let cycles = is_here.then(|| within_step(&mut made.run.cycles.clone(), q)).flatten();
-            cycles.map(|cycles| self.rounds.calibration.scale.ns_f64(cycles))
-        })
-        .collect()
+        let quantile = |cycles: &[u64]| within_step(&mut cycles.to_vec(), q);
+        let cycles = self.cycles_by_round(variant).into_iter().map(|cycles| cycles.and_then(quantile));
+        cycles.map(|cycles| cycles.map(|cycles| self.rounds.calibration.scale.ns_f64(cycles))).collect()
     }
 
     /// The mean over rounds of what `of` makes of the quantile of each of `variants`.
@@ -48,18 +42,24 @@ impl Model<'_> {
 
     /// Compares the ring with one cache line at several quantiles.
     pub(crate) fn floors(&self) -> Vec<FloorComparison> {
-        let compare = |name, ring, floor| {
-            let quantiles = QUANTILES.iter().map(|(quantile, q)| {
-                let noise_ns = size(self.noise(*q)?);
-                let floor_ns = self.over_rounds([floor], *q, |[floor]| floor)?;
-                let above_ns = self.over_rounds([ring, floor], *q, |[ring, floor]| ring - floor)?;
-                Some(FloorQuantile { quantile, floor_ns, above_ns, noise_ns, is_held: above_ns.high >= -noise_ns })
-            });
-            Some(FloorComparison { name, quantiles: quantiles.collect::<Option<_>>()? })
+        let scale = self.rounds.calibration.scale;
+        let pair = |name, ring, floor| {
+            let runs = FloorRuns {
+                ring: self.cycles_by_round(ring),
+                floor: self.cycles_by_round(floor),
+                equal: [Variant::Gate, Variant::Again].map(|variant| self.cycles_by_round(variant)),
+            };
+            compare(name, &runs, scale, self.bootstrap)
         };
-        let idle = compare("idle producer does nothing", Variant::Gate, Variant::Floor);
-        let holding = compare("idle producer keeps the line", Variant::HoldsNext, Variant::FloorHoldsNext);
+        let idle = pair("idle producer does nothing", Variant::Gate, Variant::Floor);
+        let holding = pair("idle producer keeps the line", Variant::HoldsNext, Variant::FloorHoldsNext);
         idle.into_iter().chain(holding).collect()
+    }
+
+    /// The times of each round's run in cycles, `None` where the cores were elsewhere.
+    fn cycles_by_round(&self, variant: Variant) -> Vec<Option<&[u64]>> {
+        let made = self.rounds.made.iter().filter(|made| made.variant == variant);
+        made.map(|made| (made.run.placement == self.placement).then_some(made.run.cycles.as_slice())).collect()
     }
 
     /// Two changes, each with and without the other: the ring in place of the line, and the evaluator.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::loops::hand_over::{Clocks, HandOver, Pace, Plan, Sends, hand_over};
+use crate::loops::hand_over::{Clocks, HandOver, Pace, Plan, Receives, Sends, Stamps, hand_over};
 use crate::loops::{Delay, Idle, one_line, read_whole};
 use crate::machine::{Jitter, JitterPlan, Threads, spin};
 use crate::report::ring::Run;
@@ -19,9 +19,9 @@ use crate::rows::ring::evaluator::{digest, gate, orders};
 use crate::rows::ring::reference::Reference;
 
 /// Different orders; a run sends them over and over.
-const ORDERS: usize = 1 << 16;
+pub(crate) const ORDERS: usize = 1 << 16;
 /// Delays of the controls, nanoseconds. The shipped build has none.
-const DELAYS_NS: [f64; 4] = [25.0, 50.0, 100.0, 200.0];
+pub(crate) const DELAYS_NS: [f64; 4] = [25.0, 50.0, 100.0, 200.0];
 /// Samples of each time measured alone, per run.
 const ALONE: usize = 2048;
 /// An open loop's run is this long at least, nanoseconds, unless its rate makes it longer.
@@ -35,7 +35,7 @@ const TIME_MAX_NS: u64 = 20_000_000_000;
 /// Length of a short run, nanoseconds.
 const SHORT_NS: u64 = 50_000_000;
 /// Slots of a ring whose caller does not choose them.
-const SLOTS: usize = 65_536;
+pub(crate) const SLOTS: usize = 65_536;
 /// Most unrecorded events of its runs.
 const WARMUP_MAX: usize = 1_000;
 /// Default rates of the open loops, events per second.
@@ -243,7 +243,7 @@ impl Rounds {
             random.shuffle(&mut order);
             for (variant, expected) in order {
                 let begin = Instant::now();
-                let run = self.one(variant).context("cannot run on two cores")?;
+                let run = self.one(variant, round).context("cannot run on two cores")?;
                 let may_end_early = self.sizes.time_max_ns.is_some();
                 ensure!(run.is_complete || may_end_early, "void: {} was not done within 20 s", variant.name());
                 ensure!(run.faults == 0, "void: {} events came out of order or torn", run.faults);
@@ -269,11 +269,25 @@ impl Rounds {
         Ok(())
     }
 
-    fn one(&self, variant: Variant) -> Result<HandOver, nix::errno::Errno> {
-        let plan = self.sizes.plan(variant);
+    fn one(&self, variant: Variant, round: usize) -> Result<HandOver, nix::errno::Errno> {
         let clocks = Clocks::of(self.calibration.clock, self.calibration.scale);
-        // One piece of code for all variants of a queue: another would lie elsewhere in memory, and be some nanoseconds
-        // slower or quicker for that.
+        if variant.is_floor() {
+            // Another line in every round, as the ring's slots are at many addresses.
+            let at = SplitMix64::new(round as u64).index(self.sizes.slots.max(1));
+            self.pass(variant, clocks, one_line(self.sizes.slots, at))
+        } else {
+            self.pass(variant, clocks, ring(self.sizes.slots))
+        }
+    }
+
+    /// One piece of code for all variants, the floor's too: other code would lie elsewhere in memory, and be some
+    /// nanoseconds slower or quicker for that.
+    fn pass<C: Stamps>(
+        &self,
+        variant: Variant,
+        clocks: Clocks<C>,
+        (sender, receiver): (impl Sends, impl Receives),
+    ) -> Result<HandOver, nix::errno::Errno> {
         let pushed_late = if let Variant::PushedLate(which) = variant { Some(self.delays[which]) } else { None };
         let delay = if let Variant::Delayed(which) = variant { Some(self.delays[which]) } else { None };
         let is_judged = variant.is_judged();
@@ -285,13 +299,8 @@ impl Rounds {
             }
             answer
         };
-        if variant.is_floor() {
-            let (sender, receiver) = one_line();
-            hand_over(&plan, &self.orders, clocks, (LateSender { sender, delay: pushed_late }, receiver), consume)
-        } else {
-            let (sender, receiver) = ring(self.sizes.slots);
-            hand_over(&plan, &self.orders, clocks, (LateSender { sender, delay: pushed_late }, receiver), consume)
-        }
+        let ends = (LateSender { sender, delay: pushed_late }, receiver);
+        hand_over(&self.sizes.plan(variant), &self.orders, clocks, ends, consume)
     }
 
     /// Of the offered rate.
@@ -385,7 +394,7 @@ fn gcd(one: u64, other: u64) -> u64 {
 }
 
 /// The gate as a consumer.
-fn judge() -> impl FnMut(&OrderIntent) -> u64 + Send {
+pub(crate) fn judge() -> impl FnMut(&OrderIntent) -> u64 + Send {
     let mut gate = gate();
     let mut now_ns = 1_000_000;
     move |intent| {
@@ -396,7 +405,7 @@ fn judge() -> impl FnMut(&OrderIntent) -> u64 + Send {
 }
 
 /// A consumer that reads the whole event and decides nothing.
-fn read(intent: &OrderIntent) -> u64 {
+pub(crate) fn read(intent: &OrderIntent) -> u64 {
     std::hint::black_box(read_whole(intent));
     intent.client_id
 }
@@ -404,13 +413,21 @@ fn read(intent: &OrderIntent) -> u64 {
 /// Sums over the recorded events of a run.
 fn checksum(orders: &[OrderTerms], variant: Variant, sizes: &Sizes) -> u64 {
     let plan = sizes.plan(variant);
+    checksum_of(orders, variant.is_judged(), (plan.warmup, plan.events))
+}
+
+/// What [`judge`] or [`read`] return for the recorded events, summed; from the reference.
+pub(crate) fn checksum_of(orders: &[OrderTerms], is_judged: bool, (warmup, events): (usize, usize)) -> u64 {
     let mut reference = Reference::default();
-    let answers = orders.iter().cycle().take(plan.warmup + plan.events).zip(0..).map(|(terms, seq)| {
-        if !variant.is_judged() {
+    let answers = orders.iter().cycle().take(warmup + events).zip(0..).map(|(terms, seq)| {
+        if !is_judged {
             return terms.client_id;
         }
         let (reasons, worst_pos) = reference.evaluate(&terms.numbered(seq));
         digest(reasons.0, u8::from(reasons.0 == 0), worst_pos)
     });
-    answers.skip(plan.warmup).fold(0, u64::wrapping_add)
+    answers.skip(warmup).fold(0, u64::wrapping_add)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::machine::cpu_list;
 use crate::report::Environment;
 use crate::report::why::{Advice, Stalls};
 
@@ -42,8 +43,8 @@ fn turbo() -> Advice {
 }
 
 fn isolation(cpus: [usize; 2]) -> Advice {
-    let isolated = list(&line("/sys/devices/system/cpu/isolated").unwrap_or_default());
-    let tickless = list(&line("/sys/devices/system/cpu/nohz_full").unwrap_or_default());
+    let isolated = cpu_list(&line("/sys/devices/system/cpu/isolated").unwrap_or_default());
+    let tickless = cpu_list(&line("/sys/devices/system/cpu/nohz_full").unwrap_or_default());
     let has = |list: &BTreeSet<usize>| cpus.iter().all(|cpu| list.contains(cpu));
     let kept = |is: bool, yes: &str, no: &str| if is { yes.to_owned() } else { no.to_owned() };
     let now = format!(
@@ -89,7 +90,7 @@ fn interrupts(stalls: &Stalls) -> Advice {
 
 fn siblings([one, other]: [usize; 2]) -> Advice {
     let of = |cpu: usize| {
-        list(&line(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).unwrap_or_default())
+        cpu_list(&line(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).unwrap_or_default())
     };
     let (of_one, of_other) = (of(one), of(other));
     if of_one.contains(&other) {
@@ -120,24 +121,9 @@ fn steal(environment: &Environment) -> Option<Advice> {
     ))
 }
 
-/// Reads a list of CPUs as the kernel writes it: `0-2,5`.
-fn list(text: &str) -> BTreeSet<usize> {
-    let range = |part: &str| {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        Some(from.trim().parse::<usize>().ok()?..=to.trim().parse::<usize>().ok()?)
-    };
-    text.split(',').filter_map(range).flatten().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_lists_of_cpus() {
-        assert_eq!(list("0-2,5").into_iter().collect::<Vec<_>>(), [0, 1, 2, 5]);
-        assert!(list("").is_empty() && list("(null)").is_empty());
-    }
 
     #[test]
     fn devices_have_advice_and_the_cpus_own_interrupts_have_none() {

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::{
-    CauseCount, ClassFigures, Control, Figures, FloorComparison, LayoutFigures, Loop, LoopKind, Parts, References,
-    RingResult, Settings, Slope, Tail,
+    CauseCount, ClassFigures, Control, Figures, LayoutFigures, Loop, LoopKind, Parts, References, RingResult, Settings,
+    Slope, Tail,
 };
 use crate::report::Estimate;
 
@@ -160,19 +160,6 @@ impl Slope {
         let verdict = if self.is_linear { "delays add" } else { "NOT 1: what is delayed overlaps with the rest" };
         let (slope, interval) = (self.slope.value, format!("[{:.3}, {:.3}]", self.slope.low, self.slope.high));
         writeln!(to, "  delays of {} ns {}: slope {slope:.3} {interval}, {verdict}", delays.join(", "), self.name)
-    }
-}
-
-impl FloorComparison {
-    fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
-        writeln!(to, "the ring above its floor, one cache line with the same stamps and pacing; {}", self.name)?;
-        for of in &self.quantiles {
-            let (floor, above) = (of.floor_ns.value, &of.above_ns);
-            let verdict = if of.is_held { "" } else { ": BELOW ITS FLOOR, which is none then" };
-            let moved = format!("{:+.1} {}", above.value, interval(above));
-            writeln!(to, "  {:<4} floor {floor:>8.1}, ring {moved} (A/A {:.1}){verdict}", of.quantile, of.noise_ns)?;
-        }
-        Ok(())
     }
 }
 

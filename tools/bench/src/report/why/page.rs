@@ -44,7 +44,7 @@ impl WhyResult {
         for warning in &self.warnings {
             writeln!(to, "<p class=\"notice\">{}</p>", escaped(warning))?;
         }
-        for sentence in [self.sentence(), self.stalls.sentence()] {
+        for sentence in [vec![self.sentence()], self.placements(), vec![self.stalls.sentence()]].concat() {
             writeln!(to, "<p class=\"answer\">{}</p>", escaped(&sentence))?;
         }
         writeln!(to, "{svg}")?;

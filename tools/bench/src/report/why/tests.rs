@@ -1,6 +1,7 @@
 //! The answer's words, on results that are made up.
 
 use super::*;
+use crate::report::ring::FloorQuantile;
 
 fn exactly(value: f64) -> Estimate {
     Estimate { value, low: value - 1.0, high: value + 1.0 }
@@ -18,6 +19,13 @@ fn parts(overlap: f64) -> Parts {
     }
 }
 
+/// The ring above its floor by as much at each quantile.
+fn floor(above: [f64; 4]) -> FloorComparison {
+    let quantiles = ["p1", "p10", "p50", "p90"].into_iter().zip(above);
+    let quantiles = quantiles.map(|(name, above)| FloorQuantile::new(name, exactly(160.0), exactly(above), 2.0));
+    FloorComparison::new("made up", quantiles.collect())
+}
+
 fn result(parts: Option<Parts>) -> WhyResult {
     let timer = StallGroup { name: Some("local timer".to_owned()), count: 300, total_ns: 900_000.0, max_ns: 9_000.0 };
     let unnamed = StallGroup { name: None, count: 10, total_ns: 100_000.0, max_ns: 20_000.0 };
@@ -32,6 +40,9 @@ fn result(parts: Option<Parts>) -> WhyResult {
         runs: 40,
         p50_ns: exactly(200.0),
         parts,
+        floor: Some(floor([25.0; 4])),
+        distance: Some("same_cache"),
+        others: Vec::new(),
         gate_ns: exactly(2_500.0),
         stalls: Stalls {
             threshold_ns: 1_000.0,
@@ -87,14 +98,76 @@ fn a_part_within_the_noise_has_no_figure() {
     let noisy = Parts { noise_ns: 30.0, ..parts(0.0) };
     let sentence = result(Some(noisy)).sentence();
     assert!(sentence.contains("the ring no more than the noise of 30 ns"), "{sentence}");
-    let mut slower = parts(0.0);
-    (slower.floor_ns, slower.ring_ns[0]) = (exactly(260.0), exactly(-75.0));
-    let sentence = result(Some(slower)).sentence();
-    assert!(
-        sentence.ends_with("one cache line alone took 260 ns, longer than the ring, and is no floor here."),
-        "{sentence}"
-    );
     assert!(result(None).sentence().contains("the cores were moved during most rounds"));
+}
+
+#[test]
+fn a_ring_below_its_floor_has_no_parts_and_names_the_quantile() {
+    for (failing, name) in ["p1", "p10", "p50", "p90"].into_iter().enumerate() {
+        let mut result = result(Some(parts(0.0)));
+        let mut above = [3.0; 4];
+        above[failing] = -7.5;
+        result.floor = Some(floor(above));
+        let sentence = result.sentence();
+        let end = format!("is no floor here: the ring lies below it at {name} by 7.5 ns (A/A control 2.0), made up.");
+        assert!(sentence.ends_with(&end) && !sentence.contains('%'), "{sentence}");
+        let mut text = Vec::new();
+        result.write_text(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(&format!(": FAILS at {name} by 7.5 ns")), "{text}");
+        let mut json = Vec::new();
+        result.write_json(&mut json).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(json["floor"]["verdict"], "fails");
+        assert_eq!(json["floor"]["quantiles"][failing]["is_held"], false);
+    }
+}
+
+fn other(cpus: [usize; 2], distance: &'static str, floor: FloorComparison) -> PairAnswer {
+    PairAnswer {
+        cpus,
+        distance,
+        placement: distance.to_owned(),
+        runs: 30,
+        p50_ns: Some(exactly(200.0)),
+        parts: Some(parts(0.0)),
+        floor: Some(floor),
+    }
+}
+
+#[test]
+fn each_other_distance_has_a_line_in_text_page_and_json() {
+    let mut result = result(Some(parts(0.0)));
+    result.others = vec![other([0, 8], "siblings", floor([3.0; 4])), other([0, 5], "across_caches", floor([-9.0; 4]))];
+    result.others[0].p50_ns = Some(exactly(199.0));
+    let siblings = "At another distance (siblings): 199 ns at the median from CPU 0 to CPU 8: 80 % is the distance";
+    let across = "At another distance (across caches): 200 ns at the median from CPU 0 to CPU 5; its parts are unknown";
+    let (mut text, mut html, mut json) = (Vec::new(), Vec::new(), Vec::new());
+    result.write_text(&mut text).unwrap();
+    result.write_html("", &mut html).unwrap();
+    result.write_json(&mut json).unwrap();
+    for output in [&text, &html, &json] {
+        let output = String::from_utf8_lossy(output);
+        assert!(output.contains(siblings) && output.contains(across), "{output}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((&json["others"][1]["distance"], &json["others"][0]["runs"]), (&"across_caches".into(), &30.into()));
+    let below = result.below_floor();
+    assert!(
+        below.len() == 1 && below[0].starts_with("p1 by 9.0 ns") && below[0].ends_with("(CPUs 0 and 5)"),
+        "{below:?}"
+    );
+}
+
+#[test]
+fn two_cpus_are_said_to_be_one_placement() {
+    let mut result = result(Some(parts(0.0)));
+    result.environment.machine.cores = 2;
+    assert_eq!(result.placements(), ["This process has two CPUs, so there is one placement: same cache."]);
+    result.environment.machine.cores = 4;
+    result.distance = None;
+    let one = ["All CPUs of this process have one distance, as the kernel knows it: unknown."];
+    assert_eq!(result.placements(), one);
 }
 
 #[test]

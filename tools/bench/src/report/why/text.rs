@@ -17,7 +17,11 @@ impl WhyResult {
             writeln!(to, "! {line}")?;
         }
         self.environment.write_machine(to)?;
-        writeln!(to, "\n{}\n{}\n", self.sentence(), self.stalls.sentence())?;
+        writeln!(to, "\n{}", self.sentence())?;
+        for line in self.placements() {
+            writeln!(to, "{line}")?;
+        }
+        writeln!(to, "{}\n", self.stalls.sentence())?;
         let tables =
             [(self.parts_table(), 1), (self.stalls.table(), 1), (self.changes_table(), 3), (self.advice_table(), 3)];
         for (table, texts) in &tables {
@@ -43,6 +47,7 @@ impl WhyResult {
                 self.placement,
                 self.parts.as_ref().map_or_else(|| "?".to_owned(), |parts| format!("{:.1}", parts.noise_ns))
             ),
+            self.floor_note(),
             format!(
                 "stalls: named by {}; the same cores, only spinning, have {:.0} a second",
                 self.stalls.source, self.stalls.alone_per_s
@@ -51,6 +56,15 @@ impl WhyResult {
         notes.extend(self.stalls.would_help.iter().map(|help| format!("to name more stalls: {help}")));
         notes.push(format!("intervals: 95 %, {} resamples of whole runs", self.resamples));
         notes
+    }
+
+    /// The result of the check against the physical floor.
+    fn floor_note(&self) -> String {
+        let Some(floor) = &self.floor else { return "check against the floor: not made, too few rounds".to_owned() };
+        let above = floor.quantiles.iter().map(|of| format!("{} {:+.1} ns", of.quantile, of.above_ns.value));
+        let above = above.collect::<Vec<_>>().join(", ");
+        let failure = floor.failure().map_or_else(|| "holds".to_owned(), |failure| format!("FAILS at {failure}"));
+        format!("check against the floor: the ring is above one cache line by {above}: {failure}")
     }
 
     pub(super) fn parts_table(&self) -> TextTable {
