@@ -8,6 +8,7 @@
 //! * [`runner`] times all rows in turn; [`count`] counts instructions instead of time.
 //! * [`verify`] says whether a contributed result can be kept.
 //! * [`tables`] generates the tables of BENCHMARKING.md from kept files.
+//! * [`decomposition`] measures each term of the ring's median by intervention, in fresh processes.
 //! * [`ring`] is `truetick bench ring`, [`floor`] is `truetick floor`, [`why`] is `truetick why`.
 //!
 //! The command line is in the `truetick` crate; it fills [`Options`], [`ring::Options`], [`floor::Options`] and
@@ -17,6 +18,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod count;
+pub mod decomposition;
 pub mod floor;
 pub mod harness;
 pub mod loops;

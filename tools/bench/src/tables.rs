@@ -7,6 +7,7 @@
 //! <!-- END -->
 //! ```
 
+mod decomposition;
 mod floor;
 mod gate_rows;
 pub mod market_rivals;
@@ -79,6 +80,7 @@ fn table(name: &str, file: &str, root: &Path, marks: &[&str]) -> anyhow::Result<
         "market-rows" => market_rows::lines(&json()?)?,
         "gate-rows" => gate_rows::lines(&json()?)?,
         "floor" => floor::lines(&json()?)?,
+        "decomposition" => decomposition::lines(&json()?)?,
         "ring-latency" => ring::latency(&json()?)?,
         "ring-layouts" => ring::layouts(&json()?)?,
         "turn-rivals" => turn_rivals::lines(&runs()?)?,

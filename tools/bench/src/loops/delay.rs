@@ -29,6 +29,9 @@ impl Delay {
         Self { steps, ns: f64::from(steps) * step_ns }
     }
 
+    /// No time, by the same code: a build with it differs from one with a delay by the delay alone.
+    pub const NONE: Self = Self { steps: 0, ns: 0.0 };
+
     /// How long it is, nanoseconds.
     #[must_use]
     pub const fn ns(self) -> f64 {

@@ -4,6 +4,7 @@
 //! One run is short, and carries what its figures are judged by: the ping-pong of a cache line before and after, how far
 //! the two counters are apart, and what the stamps and the work take on the receiver's core without any queue.
 
+mod one_thread;
 mod receive;
 mod send;
 
@@ -11,6 +12,7 @@ use crate::machine::{
     Deadline, Jitter, PingPong, Placement, Stall, StallCause, StallWatch, Threads, WatchPlan, middle, on_two_threads,
 };
 use nix::errno::Errno;
+pub use one_thread::{OneThreadRun, on_one_thread};
 use receive::{Received, Receiving};
 use send::{Sending, Sent};
 use std::sync::atomic::AtomicU64;
@@ -24,12 +26,16 @@ pub trait Sends: Send {
     fn send(&mut self, terms: OrderTerms) -> bool;
     /// The action of an idle sender to keep the next slot in its cache.
     fn hold_next(&mut self) {}
+    /// Called after each event of a loop with one in flight, when its time is over.
+    fn settle(&mut self) {}
 }
 
 /// The receiving end of a queue.
 pub trait Receives: Send {
     /// Takes the oldest event and how many came before it.
     fn receive(&mut self) -> Option<(u64, OrderTerms)>;
+    /// Called after each event, when its time is over.
+    fn settle(&mut self) {}
 }
 
 impl Sends for Producer<OrderTerms> {

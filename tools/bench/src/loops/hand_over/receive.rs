@@ -107,6 +107,7 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
                 watch.observe(probe.end());
             }
             taken += 1;
+            self.receiver.settle();
             self.progress.done.0.store(taken, Ordering::Release);
         }
         taken

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use tt_model::OrderTerms;
 
 /// Rests between an event's end and the next event, so that the receiver is waiting again when it comes.
-const RESTS: u32 = 16;
+pub(super) const RESTS: u32 = 16;
 /// Pauses in one rest.
-const PAUSES: u32 = 3;
+pub(super) const PAUSES: u32 = 3;
 /// From the start of an open loop to its first event, in nanoseconds.
 const LEAD_NS: f64 = 10_000.0;
 
@@ -58,6 +58,7 @@ impl<C: Stamps, S: Sends> Sending<'_, C, S> {
             if self.await_done(sent, deadline, watch).is_none() || deadline.is_over() {
                 break;
             }
+            self.sender.settle();
             for _ in 0..RESTS {
                 self.rest(watch);
             }
