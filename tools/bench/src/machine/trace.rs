@@ -4,6 +4,7 @@
 //! writes to and that goes when this ends.
 
 mod events;
+mod osnoise;
 
 use std::fs::{self, File};
 use std::io;
@@ -15,6 +16,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
 pub use events::Busy;
+use osnoise::Osnoise;
 
 /// The kernel mounts tracefs here.
 const MOUNT_POINT: &str = "/sys/kernel/tracing";
@@ -35,8 +37,10 @@ const EVENTS: [&str; 6] = [
 #[derive(Debug)]
 pub struct Trace {
     /// Keeps the mount where it is only this process's.
-    _root: File,
+    root: File,
     folder: PathBuf,
+    /// The tracer osnoise, or why it is not used.
+    osnoise: Result<Osnoise, String>,
 }
 
 impl Trace {
@@ -54,7 +58,7 @@ impl Trace {
         remove_leftovers(&instances);
         let folder = instances.join(format!("{INSTANCE}{}", std::process::id()));
         fs::create_dir(&folder)?;
-        let trace = Self { _root: root, folder };
+        let mut trace = Self { root, folder, osnoise: Err(String::new()) };
         trace.turn(false)?;
         trace.set("trace_clock", "x86-tsc")?;
         trace.set("buffer_size_kb", &BUFFER_KIB.to_string())?;
@@ -64,7 +68,18 @@ impl Trace {
                 set => set?,
             }
         }
+        trace.osnoise = Osnoise::start(&trace.top(), &trace.folder);
         Ok(trace)
+    }
+
+    /// Why the tracer osnoise is not used; `None` where it is.
+    #[must_use]
+    pub fn without_osnoise(&self) -> Option<&str> {
+        self.osnoise.as_ref().err().map(String::as_str)
+    }
+
+    fn top(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd()))
     }
 
     /// Turns it on or off.
@@ -75,15 +90,15 @@ impl Trace {
         self.set("tracing_on", if is_on { "1" } else { "0" })
     }
 
-    /// Reads what was recorded, and whether the buffer held all of it.
+    /// Reads what was recorded, and whether the buffer held all of it. `cycles_per_ns` are the TSC's.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn read(&self) -> io::Result<(Vec<Busy>, bool)> {
+    pub fn read(&self, cycles_per_ns: f64) -> io::Result<(Vec<Busy>, bool)> {
         // What a thread is called is not always UTF-8.
         let text = fs::read(self.folder.join("trace"))?;
         let own = fs::read_to_string("/proc/self/comm")?;
-        Ok(events::read(&String::from_utf8_lossy(&text), own.trim_end()))
+        Ok(events::read(&String::from_utf8_lossy(&text), own.trim_end(), cycles_per_ns))
     }
 
     fn set(&self, name: &str, value: &str) -> io::Result<()> {
@@ -93,6 +108,9 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
+        if let Ok(osnoise) = &self.osnoise {
+            osnoise.stop(&self.top(), &self.folder);
+        }
         // What is left here goes when the next trace is made.
         let _ = fs::remove_dir(&self.folder);
     }

@@ -30,9 +30,11 @@ pub(super) fn watch(
     made?;
     let (busy, source) = match &trace {
         Ok(trace) => {
-            let (busy, is_whole) = trace.read().context("tracefs")?;
+            let (busy, is_whole) = trace.read(calibration.scale.cycles_per_s() / 1e9).context("tracefs")?;
             let events = if is_whole { "tracefs" } else { "tracefs, whose buffer did not hold all" };
-            (busy, format!("{events}; the kernel's counters"))
+            let osnoise =
+                trace.without_osnoise().map_or_else(|| "osnoise".to_owned(), |why| format!("no osnoise: {why}"));
+            (busy, format!("{events} ({osnoise}); the kernel's counters"))
         }
         Err(_) => (Vec::new(), "the kernel's counters".to_owned()),
     };

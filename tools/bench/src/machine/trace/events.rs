@@ -25,14 +25,26 @@ struct Cpu {
 }
 
 /// Reads all stretches of `text`; threads called `own` are this process's. Returns whether no event is missing.
-pub(super) fn read(text: &str, own: &str) -> (Vec<Busy>, bool) {
+pub(super) fn read(text: &str, own: &str, cycles_per_ns: f64) -> (Vec<Busy>, bool) {
     let mut cpus: BTreeMap<usize, Cpu> = BTreeMap::new();
     let mut busy = Vec::new();
+    let mut noise = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let Some(event) = Event::of(line) else { continue };
+        if event.name.ends_with("_noise") {
+            noise.extend(event.noise(own, cycles_per_ns));
+            continue;
+        }
         let cpu = cpus.entry(event.cpu).or_default();
         busy.extend(cpu.take(&event, own));
     }
+    // Both tracers have most stretches: one of the same name at the same time is the same.
+    let is_there = |noise: &Busy| {
+        let is_same = |busy: &&Busy| busy.cpu == noise.cpu && busy.name == noise.name;
+        busy.iter().filter(is_same).any(|busy| busy.from <= noise.to && noise.from <= busy.to)
+    };
+    noise.retain(|noise| !is_there(noise));
+    busy.extend(noise);
     (busy, !text.contains("LOST") && is_whole(text))
 }
 
@@ -71,6 +83,27 @@ impl<'a> Event<'a> {
         Some(rest)
     }
 
+    /// A stretch that the tracer osnoise reports at its end: `irq_noise: local_timer:236 start 5789.857529929 duration
+    /// 1845 ns`.
+    fn noise(&self, own: &str, cycles_per_ns: f64) -> Option<Busy> {
+        let (what, _) = self.details.split_once("start ")?;
+        let ns: f64 = self.detail(" duration ")?.split(' ').next()?.parse().ok()?;
+        let what = what.trim_end().rsplit_once(':').map_or(what, |(what, _number)| what).trim();
+        let name = match self.name {
+            "irq_noise" => own_interrupt(what).unwrap_or_else(|| {
+                let is_vector = what.ends_with("_apic") || what.ends_with("_ipi");
+                if is_vector { format!("vector {what}") } else { format!("interrupt of {what}") }
+            }),
+            "softirq_noise" => format!("soft interrupt {what}"),
+            "thread_noise" if what == own || what.starts_with("swapper/") => return None,
+            "thread_noise" => format!("thread {}", family(what)),
+            "nmi_noise" => "non-maskable interrupt".to_owned(),
+            _ => return None,
+        };
+        let from = self.at.saturating_sub((ns * cycles_per_ns) as u64);
+        Some(Busy { cpu: self.cpu, from, to: self.at, name })
+    }
+
     /// What an interrupt that begins is called, and one that ends.
     fn interrupt(&self) -> Option<String> {
         match self.name.strip_suffix("_entry").or_else(|| self.name.strip_suffix("_exit"))? {
@@ -82,11 +115,7 @@ impl<'a> Event<'a> {
                 let action = self.detail("[action=").and_then(|action| action.split_once(']'));
                 Some(format!("soft interrupt {}", action.map_or("of unknown kind", |(action, _)| action)))
             }
-            "local_timer" => Some("local timer".to_owned()),
-            "reschedule" => Some("request to reschedule".to_owned()),
-            "call_function" | "call_function_single" => Some("call from another CPU".to_owned()),
-            "irq_work" => Some("deferred work of the kernel".to_owned()),
-            other => Some(format!("vector {other}")),
+            other => own_interrupt(other).or_else(|| Some(format!("vector {other}"))),
         }
     }
 }
@@ -115,6 +144,18 @@ impl Cpu {
         let (name, from) = self.interrupts.remove(index);
         Some(Busy { cpu, from, to: at, name })
     }
+}
+
+/// What an interrupt of the CPU's own is called, where it has a better name than its vector's.
+fn own_interrupt(vector: &str) -> Option<String> {
+    let name = match vector {
+        "local_timer" => "local timer",
+        "reschedule" => "request to reschedule",
+        "call_function" | "call_function_single" => "call from another CPU",
+        "irq_work" => "deferred work of the kernel",
+        _ => return None,
+    };
+    Some(name.to_owned())
 }
 
 /// What a thread's name says without its number: `kworker/1:2-events` and `ksoftirqd/0` are one thread each for a CPU,
@@ -161,14 +202,14 @@ next_comm=swapper/1 next_pid=0 next_prio=120
             busy(1, 2000, 2500, "interrupt of virtio0-input.0"),
             busy(1, 3000, 3900, "thread kworker"),
         ];
-        assert_eq!(read(TRACE, "truetick"), (expected, true));
+        assert_eq!(read(TRACE, "truetick", 1.0), (expected, true));
     }
 
     #[test]
     fn a_buffer_that_wrapped_is_said_so() {
-        let (_, is_whole) = read(&TRACE.replace("9/9", "9/12"), "truetick");
+        let (_, is_whole) = read(&TRACE.replace("9/9", "9/12"), "truetick", 1.0);
         assert!(!is_whole);
-        let (_, is_whole) = read(&format!("{TRACE}CPU:1 [LOST 5 EVENTS]\n"), "truetick");
+        let (_, is_whole) = read(&format!("{TRACE}CPU:1 [LOST 5 EVENTS]\n"), "truetick", 1.0);
         assert!(!is_whole);
     }
 
@@ -181,8 +222,35 @@ next_comm=swapper/1 next_pid=0 next_prio=120
     #[test]
     fn an_end_without_a_begin_is_no_stretch() {
         let line = "x-1 [000] d.h.. 7: local_timer_exit: vector=236";
-        assert_eq!(read(line, "truetick"), (vec![], true));
+        assert_eq!(read(line, "truetick", 1.0), (vec![], true));
         assert_eq!(Event::of(line).map(|event| (event.cpu, event.at)), Some((0, 7)));
         assert!(Event::of("no event").is_none());
+    }
+
+    /// Lines of the kernel's documentation of the tracer (osnoise-tracer.rst) with stamps of the TSC, and a thread of ours.
+    const NOISE: &str = "\
+       osnoise/8-961     [008] d.h.  5789857532: irq_noise: local_timer:236 start 5789.857529929 duration 1845 ns
+       osnoise/8-961     [008] dNh.  5789858408: irq_noise: local_timer:236 start 5789.858404871 duration 2848 ns
+     migration/8-54      [008] d...  5789868413: thread_noise: migration/8:54 start 5789.858409300 duration 3068 ns
+       osnoise/8-961     [008] ....  5789868413: sample_threshold: start 5789.858404555 duration 8812 ns interferences 2
+      truetick-77        [008] d...  5789878413: thread_noise: truetick:77 start 5789.858409300 duration 3068 ns
+      truetick-77        [008] d.h.  5789888413: nmi_noise: start 5789.858409300 duration 500 ns
+";
+
+    #[test]
+    fn what_osnoise_reports_is_there_once() {
+        let noise = vec![
+            busy(8, 5_789_853_842, 5_789_857_532, "local timer"),
+            busy(8, 5_789_852_712, 5_789_858_408, "local timer"),
+            busy(8, 5_789_862_277, 5_789_868_413, "thread migration"),
+            busy(8, 5_789_887_413, 5_789_888_413, "non-maskable interrupt"),
+        ];
+        assert_eq!(read(NOISE, "truetick", 2.0), (noise, true));
+        let both = "\
+ a-1 [000] d.h.. 1000: local_timer_entry: vector=236
+ a-1 [000] d.h.. 1250: irq_noise: local_timer:236 start 0.1 duration 200 ns
+ a-1 [000] d.h.. 1300: local_timer_exit: vector=236
+";
+        assert_eq!(read(both, "truetick", 1.0), (vec![busy(0, 1000, 1300, "local timer")], true));
     }
 }
