@@ -55,8 +55,11 @@ if [ -e /sys/devices/system/cpu/intel_pstate/no_turbo ]; then
 else
     set_to /sys/devices/system/cpu/cpufreq/boost 0 "turbo off"
 fi
-# The kernel holds CPUs out of deep sleep while this descriptor is open.
-if (exec 3> /dev/cpu_dma_latency) 2>/dev/null; then
+# The kernel holds CPUs out of deep sleep while this descriptor is open. In a container the device may be absent and /dev
+# writable: a file of that name would hold nothing.
+if [ ! -c /dev/cpu_dma_latency ]; then
+    echo "deep sleep: not visible here" >&2
+elif (exec 3> /dev/cpu_dma_latency) 2>/dev/null; then
     exec 3> /dev/cpu_dma_latency
     printf '\000\000\000\000' >&3
     echo "deep sleep: off" >&2

@@ -1,6 +1,7 @@
-//! The container image: an OCI archive from deploy/container/Dockerfile without a daemon, and its root file system run
-//! as an ordinary user.
+//! The container images: an OCI archive from deploy/container/Dockerfile without a daemon, and the root file systems of
+//! this image and of the bench's run as an ordinary user.
 
+mod bench;
 mod dockerfile;
 
 use std::net::UdpSocket;
@@ -30,7 +31,7 @@ pub(super) fn make(shop: &Shop) -> anyhow::Result<Record> {
     for name in ["Dockerfile", "passwd", "group"] {
         std::fs::copy(shop.root.join(CONTEXT).join(name), context.join(name))?;
     }
-    std::fs::copy(program, context.join("truetick"))?;
+    std::fs::copy(&program, context.join("truetick"))?;
     let root = shop.empty("container-root")?;
     for (from, to) in &file.copies {
         let to = root.join(to.trim_start_matches('/'));
@@ -41,6 +42,7 @@ pub(super) fn make(shop: &Shop) -> anyhow::Result<Record> {
     record.done(format!("{}: {} bytes, SHA-256 {}", shop.name(&archive), len(&archive)?, &sha256(&archive)?[..16]));
     build_by_buildah(&file, &context, &mut record)?;
     run(&file, &root, &mut record)?;
+    bench::make(shop, &program, &mut record)?;
     Ok(record)
 }
 
