@@ -7,7 +7,7 @@ use crate::report::{Bootstrap, Estimate};
 
 use super::floor_check::{FloorRuns, compare};
 use super::latencies::mean;
-use super::references::{RUNS_MIN, contains};
+use super::references::RUNS_MIN;
 use super::rounds::{Rounds, Variant};
 
 /// The runs of one placement.
@@ -76,7 +76,7 @@ impl Model<'_> {
             let medians: Vec<_> = variants.map(|variant| self.by_round(variant, 0.5)).collect();
             let points: Vec<f64> = [0.0].into_iter().chain(delays.iter().copied()).collect();
             let slope = slope_of(&points, &medians, self.bootstrap)?;
-            let is_linear = contains(&slope, 1.0, 0.0);
+            let is_linear = slope.low <= 1.0 && 1.0 <= slope.high;
             Some(Slope { name, delays_ns: points, slope, is_linear })
         };
         let after = slope("after the evaluator", Variant::Delayed);

@@ -134,7 +134,7 @@ impl Change {
 
 /// Whether the interval contains `expected_ns`, with a tolerance of a tenth of the clock's step, within which medians are
 /// interpolated, and of 2 % for the calibration of the delay.
-pub(super) fn contains(estimate: &Estimate, expected_ns: f64, step_ns: f64) -> bool {
+fn contains(estimate: &Estimate, expected_ns: f64, step_ns: f64) -> bool {
     let tolerance_ns = step_ns / 10.0 + 0.02 * expected_ns.abs();
     estimate.low - tolerance_ns <= expected_ns && expected_ns <= estimate.high + tolerance_ns
 }

@@ -99,6 +99,11 @@ impl Loop {
         }
         if let Some(published) = &self.published {
             write_figures(to, &format!("  {:<40}", "published by NullRing"), "ns", published)?;
+            writeln!(
+                to,
+                "  NullRing: C++ on Windows, real-time priority, a ring of two indices and its own eight checks, two pinned \
+                 cores whose distance is not published"
+            )?;
         }
         Ok(())
     }

@@ -24,6 +24,10 @@ const EVENTS: usize = 1_000_000;
 /// Different orders; a run sends them over and over.
 const ORDERS: usize = 1 << 16;
 
+/// What the published figures are of, and how that differs from the row.
+const NULLRING: &str = "NullRing in C++ on Windows, two pinned cores whose distance is not published, real-time priority: \
+                        producer, ring of two indices, evaluator of eight checks";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Consumer {
     /// The gate judges every event.
@@ -103,12 +107,7 @@ impl HandOver {
     }
 
     fn published() -> Vec<Published> {
-        let published = |statistic, value| Published {
-            value,
-            unit: Unit::Ns,
-            statistic,
-            what: "NullRing on Windows, two pinned cores: producer, ring, evaluator".to_owned(),
-        };
+        let published = |statistic, value| Published { value, unit: Unit::Ns, statistic, what: NULLRING.to_owned() };
         vec![
             published(Statistic::P50, 142.0),
             published(Statistic::Mean, 150.0),
@@ -199,5 +198,36 @@ impl Bench for HandOver {
                 sketch.class(placement, &probes.collect::<Vec<_>>()).distributions.push(distribution);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run in every placement, with no event to speak of.
+    #[test]
+    fn the_rows_next_to_nullring_say_placement_and_differences() {
+        assert!(
+            HandOver::published().iter().all(|published| published.what.contains("whose distance is not published"))
+        );
+        let run = |placement| RingRun {
+            ping_pong_before: 30.0,
+            ping_pong_after: 34.0,
+            placement,
+            skew_cycles: 0,
+            cycles: vec![100; 200],
+            checksum: 0,
+            faults: 0,
+        };
+        let mut samples = Samples::new();
+        PLACEMENTS.iter().for_each(|_| samples.push_block(vec![100.0; 200]));
+        let runs = PLACEMENTS.into_iter().map(|placement| (run(placement), 32.0)).collect();
+        let rows = HandOver { consumer: Consumer::Gate, orders: Vec::new(), runs, samples };
+        let finished = rows.finish(&Bootstrap { resamples: 10, seed: 1 });
+        let row = &finished[0].row;
+        assert!(!row.published.is_empty() && row.notes.len() == PLACEMENTS.len(), "{:?}", row.notes);
+        assert!(row.notes[0].starts_with("siblings: 1 runs, ping-pong 32.0 ns"), "{:?}", row.notes);
+        assert!(finished[0].row.what.contains("the idle producer does nothing"), "{}", finished[0].row.what);
     }
 }
