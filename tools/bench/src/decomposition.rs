@@ -32,7 +32,7 @@ use crate::report::{Bootstrap, Build, Environment};
 use crate::ring::chosen;
 
 /// Fresh processes, rounds of each, and events of each run: registered in BENCHMARKING.md before the kept run.
-const FULL: Amount = Amount { processes: 60, rounds: 8, events: (500, 4_000) };
+const FULL: Amount = Amount { processes: 60, rounds: 6, events: (500, 4_000) };
 const QUICK: Amount = Amount { processes: 10, rounds: 2, events: (500, 2_000) };
 /// Most bytes that are put into a process's environment, which moves its stack.
 const ENVIRONMENT_BYTES_MAX: usize = 4_096;
