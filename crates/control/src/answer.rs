@@ -19,9 +19,10 @@ pub(crate) fn marked<T: Serialize>(value: &T, simulated: bool) -> Response {
         }
     };
     let mut value = json!(value);
-    match &mut value {
-        Value::Array(rows) => rows.iter_mut().for_each(mark),
-        whole => mark(whole),
+    if let Value::Array(rows) = &mut value {
+        rows.iter_mut().for_each(mark);
+    } else {
+        mark(&mut value);
     }
     json_of(&value)
 }

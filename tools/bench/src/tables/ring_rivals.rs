@@ -26,7 +26,7 @@ struct Ours {
 
 impl Ours {
     const NOW: Self = Self { wide: "truetick_64", narrow: "truetick_56", holds_next: "truetick_64_hold_next" };
-    /// Files before 2026-11-29. `truetick_wide` called `hold_next` as well; under load nobody is idle.
+    /// Files before 2026-11-29. `truetick_wide` called `hold_next` as well; under load neither end is idle.
     const BEFORE: Self = Self { wide: "truetick_wide", narrow: "truetick_rests", holds_next: "truetick" };
 
     fn of(runs: &Runs) -> &'static Self {

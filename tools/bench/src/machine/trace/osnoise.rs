@@ -6,7 +6,7 @@ use std::path::Path;
 const NAME: &str = "osnoise";
 /// Options of the tracer, of all buffers together.
 const OPTIONS: &str = "osnoise/options";
-/// Without it the tracer starts no thread of its own, which would take the CPUs that are measured (Linux 6.3).
+/// Without it the tracer starts no threads, which would take the CPUs that are measured (Linux 6.3).
 const WORKLOAD: &str = "OSNOISE_WORKLOAD";
 const EVENTS: [&str; 4] = ["irq_noise", "softirq_noise", "thread_noise", "nmi_noise"];
 
