@@ -1,5 +1,9 @@
 //! What single venues do: trades at an address that does not send them, a second port, microseconds, RPI orders.
 
+use std::cell::Cell;
+
+use tt_market::DropReason;
+
 use super::*;
 
 /// USD-M accepts `@trade`, which it does not document, and may stop to send it.
@@ -106,7 +110,9 @@ fn the_reference_price_of_spot_is_shown_as_the_index_price() {
     let last = reader.trades(reader.instruments()[0].id).last().unwrap().px.0;
     assert!(trades && (last - steps).abs() < last / 10, "{shown} is near {last}");
     running.stop();
-    assert_eq!(reader.counters(0).drops_total(), 0, "{:?}", reader.counters(0));
+    // Updates from before the snapshot that the book begins with are no loss.
+    let counters = reader.counters(0);
+    assert_eq!(counters.drops_total(), counters.dropped(DropReason::Superseded), "{counters:?}");
     sim.stop();
 }
 
@@ -207,20 +213,26 @@ fn a_book_of_all_levels_of_bybit_is_joined_by_rest() {
         };
         assert!(reader.wait(SOON, same), "{index}: {:?}", reader.depth(listed.id));
     };
-    for fault in [None, Some(Fault::Drop), Some(Fault::Reset), Some(Fault::Truncate), Some(Fault::FlipDigit)] {
+    for fault in [None, Some(Fault::Drop), Some(Fault::Reset), Some(Fault::Truncate)] {
         for index in 0..2 {
             if let Some(fault) = fault {
                 sim.fault(SimVenue::Bybit, index, fault);
             }
             sim.step(SimVenue::Bybit, index, 30);
-            if fault != Some(Fault::FlipDigit) {
-                is_true(index);
-            }
+            is_true(index);
         }
     }
     // Every level is compared with the book by REST: a digit that was changed is found, and the book is asked for again.
+    // The changed frame is the next one, of any topic: there is another one after each comparison.
+    let snapshots = Cell::new(0);
     let compared = || {
-        (0..2).for_each(|index| _ = sim.step(SimVenue::Bybit, index, 1));
+        let sent = sim.stats(SimVenue::Bybit).snapshots;
+        if snapshots.replace(sent) != sent {
+            for index in 0..2 {
+                sim.fault(SimVenue::Bybit, index, Fault::FlipDigit);
+                sim.step(SimVenue::Bybit, index, 1);
+            }
+        }
         reader.counters(0).snapshot_matches >= 2 && reader.counters(0).snapshot_mismatches >= 1
     };
     assert!(reader.wait(2 * SOON, compared), "{:?}", reader.counters(0));
