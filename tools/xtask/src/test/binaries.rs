@@ -69,6 +69,7 @@ const MODULES: &[Module] = &[
     module("truetick", "tests/program", "page::", Group::Browser),
     alone(module("truetick", "tests/program", "floor::", Group::Machine)),
     alone(module("truetick", "tests/program", "busy_machine::", Group::Integration)),
+    alone(module("truetick", "tests/program", "tutorials::the_latency", Group::Integration)),
     module("testkit", "tests/add_a_venue", "", Group::Recipes),
     module("tt-risk", "tests/branches", "", Group::Optimised),
     alone(module("bench", "bench", "loops::delay::tests::a_longer_delay", Group::Machine)),
@@ -256,9 +257,10 @@ mod tests {
         let one = |arguments: &str| vec![(arguments.to_owned(), false)];
         assert_eq!(jobs("lib", "truetick", Group::Unit), one(""));
         assert_eq!(jobs("lib", "truetick", Group::Integration), []);
-        let rest = ("--skip page:: --skip floor:: --skip busy_machine::".to_owned(), false);
-        let alone = ("busy_machine::".to_owned(), true);
-        assert_eq!(jobs("test", "program", Group::Integration), [rest, alone]);
+        let skipped = "--skip page:: --skip floor:: --skip busy_machine:: --skip tutorials::the_latency";
+        let jobs_of_program = [(skipped, false), ("busy_machine::", true), ("tutorials::the_latency", true)];
+        let jobs_of_program = jobs_of_program.map(|(arguments, alone)| (arguments.to_owned(), alone));
+        assert_eq!(jobs("test", "program", Group::Integration), jobs_of_program);
         assert_eq!(jobs("test", "program", Group::Browser), one("page::"));
         assert_eq!(jobs("test", "program", Group::Machine), [("floor::".to_owned(), true)]);
         assert_eq!(jobs("test", "turn", Group::Clients), one("clients:: --skip clients::pion::"));

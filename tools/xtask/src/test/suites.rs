@@ -171,6 +171,9 @@ fn integration(place: &Workplace) -> Outcome {
     for (program, package) in same.into_iter().chain(others).chain(more) {
         note(place.bring_program(program, package));
     }
+    // The tutorials open the page.
+    note(place.bring_program("chromium", "chromium"));
+    note(place.bring_npm());
     group(place, Group::Integration)
 }
 
