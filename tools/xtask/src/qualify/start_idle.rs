@@ -77,6 +77,8 @@ fn ready(built: &Path, name: &str, arguments: &[&str]) -> anyhow::Result<Figure>
 fn audit(root: &Path) -> anyhow::Result<Figure> {
     let program = root.join("target/release/truetick");
     let path = root.join("target/start-idle.ttj");
+    // `record` overwrites nothing.
+    let _ = fs::remove_file(&path);
     let mut record = Command::new(&program);
     record.args(["record", "--venue", "kraken", "--symbols", "BTC/USD", "--seconds", RECORDING_S, "--out"]).arg(&path);
     ensure!(record.stdout(Stdio::null()).status()?.success(), "no recording");
