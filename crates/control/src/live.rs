@@ -16,7 +16,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::MissedTickBehavior;
 
 use crate::snapshot::{GateSnapshot, Snapshot};
 use crate::state::{App, Shared};
@@ -33,24 +32,25 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 
 /// Takes snapshots for ever.
 pub(crate) async fn sample(shared: Arc<Shared>) {
-    let unwatched = if shared.state.market.is_some() { 2 } else { 4 };
-    let mut beats = tokio::time::interval(SNAPSHOT_EVERY);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut count, mut rest) = (0_u32, 0_u32);
+    let unwatched = SNAPSHOT_EVERY * if shared.state.market.is_some() { 2 } else { 4 };
+    let (mut last, mut rest) = (Instant::now(), Duration::ZERO);
     loop {
-        beats.tick().await;
-        count = count.wrapping_add(1);
-        let is_watched = shared.latest.snapshot.receiver_count() > 0;
-        rest = rest.saturating_sub(1);
-        if rest > 0 || !(is_watched || count.is_multiple_of(unwatched)) {
-            continue;
+        let soon = last + SNAPSHOT_EVERY.max(rest);
+        if shared.latest.snapshot.receiver_count() == 0 {
+            // The first listener waits no longer than others do.
+            tokio::select! {
+                () = tokio::time::sleep_until((last + unwatched.max(rest)).into()) => {}
+                () = shared.latest.listener_came.notified() => tokio::time::sleep_until(soon.into()).await,
+            }
+        } else {
+            tokio::time::sleep_until(soon.into()).await;
         }
-        let start = Instant::now();
+        last = Instant::now();
         let snapshot = everything(&shared);
         shared.history.take(&snapshot, shared.state.market_streams.as_deref());
         // Thousands of books take longer to read: then they are read less often, for 2 % of a core at most.
-        rest = (start.elapsed().as_millis() * 50 / SNAPSHOT_EVERY.as_millis()).try_into().unwrap_or(u32::MAX);
-        if is_watched {
+        rest = last.elapsed() * 50;
+        if shared.latest.snapshot.receiver_count() > 0 {
             let incidents = shared.history.incidents(INCIDENTS_SHOWN, |_| true);
             shared.latest.snapshot.send_replace(Some(Arc::new(Snapshot { incidents, ..snapshot })));
         }
@@ -102,7 +102,9 @@ pub(crate) struct Listener {
 impl Listener {
     pub(crate) fn new(shared: &Shared) -> Option<Self> {
         let place = Arc::clone(&shared.streams).try_acquire_owned().ok()?;
-        Some(Self { latest: shared.latest.snapshot.subscribe(), stopping: shared.stopping.clone(), _place: place })
+        let latest = shared.latest.snapshot.subscribe();
+        shared.latest.listener_came.notify_one();
+        Some(Self { latest, stopping: shared.stopping.clone(), _place: place })
     }
 
     /// The next snapshot; `None` when the server ends.

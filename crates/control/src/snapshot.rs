@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tt_status::machine::MachineStatus;
 use tt_status::market::MarketStatus;
 use tt_status::risk::{JournalRow, ModeRow, RiskStatus};
@@ -49,12 +49,14 @@ pub(crate) struct GateSnapshot {
 /// The latest snapshot, absent until the first.
 pub(crate) struct Latest {
     pub(crate) snapshot: watch::Sender<Option<Arc<Snapshot>>>,
+    /// A listener is there: snapshots are taken more often.
+    pub(crate) listener_came: Notify,
     /// Parts whose reading panicked: TURN, market, risk.
     pub(crate) failed: [AtomicBool; 3],
 }
 
 impl Latest {
     pub(crate) fn new() -> Self {
-        Self { snapshot: watch::Sender::new(None), failed: Default::default() }
+        Self { snapshot: watch::Sender::new(None), listener_came: Notify::new(), failed: Default::default() }
     }
 }

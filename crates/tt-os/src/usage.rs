@@ -1,6 +1,7 @@
 //! Memory, processor time and threads of this process.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 
 use crate::machine::value_of;
 
@@ -19,8 +20,7 @@ impl ProcessUsage {
     /// Reads `/proc/self`.
     #[must_use]
     pub fn read() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let (status, stat) = (read("/proc/self/status"), read("/proc/self/stat"));
         Self {
             resident_bytes: kibibytes(&status, "VmRSS").saturating_mul(1024),
             cpu_ms: cpu_ms(&stat),
@@ -32,8 +32,14 @@ impl ProcessUsage {
 /// Returns the resident memory of this process; 0 if `/proc` does not contain it.
 #[must_use]
 pub fn resident_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    kibibytes(&status, "VmRSS").saturating_mul(1024)
+    kibibytes(&read("/proc/self/status"), "VmRSS").saturating_mul(1024)
+}
+
+/// Reads a file of `/proc`, which has no length, at once: it is read each second.
+fn read(path: &str) -> String {
+    let mut text = String::with_capacity(4096);
+    let _ = File::open(path).and_then(|mut file| file.read_to_string(&mut text));
+    text
 }
 
 fn kibibytes(status: &str, name: &str) -> u64 {
