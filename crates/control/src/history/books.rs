@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use tt_status::market::{Book, Level, MarketStatus};
 use tt_status::market_streams::MarketStreams;
@@ -45,21 +45,32 @@ struct Past {
     newest: u64,
 }
 
-/// Levels at one time, price and quantity.
+/// Levels at one time.
 #[derive(Debug, Serialize)]
 struct Column {
     at_unix_ms: u64,
-    bids: Vec<(f64, f32)>,
-    asks: Vec<(f64, f32)>,
+    bids: Box<[Pair]>,
+    asks: Box<[Pair]>,
 }
+
+/// Price and quantity of a level, in 12 bytes: a page of 18 books keeps 270,000 of them.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[repr(Rust, packed(4))]
+struct Pair(f64, f32);
 
 /// A trade.
 #[derive(Debug, Serialize)]
 struct Dot {
     at_unix_ms: u64,
     px: f64,
-    qty: f64,
-    aggressor: &'static str,
+    qty: f32,
+    #[serde(rename = "aggressor", serialize_with = "aggressor")]
+    is_buy: bool,
+}
+
+/// The side that took liquidity.
+fn aggressor<S: Serializer>(is_buy: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(if *is_buy { "buy" } else { "sell" })
 }
 
 impl Books {
@@ -205,7 +216,7 @@ impl Past {
                 at_unix_ms: trade.recv_unix_ns / 1_000_000,
                 px,
                 qty,
-                aggressor: trade.aggressor,
+                is_buy: trade.aggressor == "buy",
             });
         }
         self.newest = book.trades.iter().map(|trade| trade.number).max().unwrap_or(0).max(self.newest);
@@ -213,8 +224,8 @@ impl Past {
 
     fn take_depth(&mut self, at_unix_ms: u64, book: &Book, streams: Option<&dyn MarketStreams>) {
         let pairs = |levels: &[Level]| {
-            let pair = |level: &Level| Some((level.px.parse().ok()?, level.qty.parse().ok()?));
-            levels.iter().filter_map(pair).collect::<Vec<(f64, f32)>>()
+            let pair = |level: &Level| Some(Pair(level.px.parse().ok()?, level.qty.parse().ok()?));
+            levels.iter().filter_map(pair).collect::<Box<[Pair]>>()
         };
         let whole = streams.and_then(|streams| streams.book(book.instrument, LEVELS));
         let (bids, asks) = match &whole {
