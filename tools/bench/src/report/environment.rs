@@ -1,5 +1,6 @@
 //! The machine, the build and what disturbed the run.
 
+use anyhow::ensure;
 use serde::Serialize;
 
 /// Label of a run that `--force` allowed.
@@ -135,6 +136,21 @@ impl Environment {
         self.forced.as_ref().map_or_else(String::new, |_| format!("{FORCED}, "))
     }
 
+    /// Ends a run whose ring lies below its floor at `quantiles`. Those of a debug build or of a forced run end nothing:
+    /// no figure of theirs means anything.
+    ///
+    /// # Errors
+    /// There is such a quantile, and the run's figures count.
+    pub fn judge_floor(&self, quantiles: &[String]) -> anyhow::Result<()> {
+        if quantiles.is_empty() {
+            return Ok(());
+        }
+        let failure = format!("fails: the ring lies below its floor at {}", quantiles.join("; "));
+        ensure!(self.build.warning().is_some() || self.forced.is_some(), "{failure}");
+        eprintln!("{failure}; not judged: no figure of this run counts");
+        Ok(())
+    }
+
     /// Returns warnings, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -179,6 +195,21 @@ mod tests {
         assert!(warnings[0].contains("DEBUG BUILD"), "{warnings:?}");
         assert_eq!(warnings[1], "FORCED on a busy machine: other processes use 1.00 CPUs");
         assert!(warnings.iter().any(|line| line.contains("steal 0.6 %")), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_ring_below_its_floor_ends_a_run_whose_figures_count() {
+        let mut environment = Environment::default();
+        environment.build.profile = "release".to_owned();
+        let below = ["p10 by 9.0 ns".to_owned()];
+        assert!(environment.judge_floor(&[]).is_ok());
+        let failure = environment.judge_floor(&below).unwrap_err().to_string();
+        assert_eq!(failure, "fails: the ring lies below its floor at p10 by 9.0 ns");
+        environment.forced = Some("other processes use 1.00 CPUs".to_owned());
+        assert!(environment.judge_floor(&below).is_ok());
+        environment.forced = None;
+        environment.build.profile = "debug".to_owned();
+        assert!(environment.judge_floor(&below).is_ok());
     }
 
     #[test]
