@@ -94,7 +94,7 @@ seen.bans.push(await textOf(page, "#orders-answer"));
 await page.getByRole("button", { name: `End all allocations of ${user}` }).click();
 await page.waitForFunction(() => document.querySelectorAll("#users tbody tr").length === 0);
 seen.kicked = await textOf(page, "#orders-answer");
-await page.waitForSelector("#ended tbody tr");
+await page.waitForFunction(() => document.getElementById("ended-says").textContent.includes("all: 2"));
 seen.endedTraffic = [await textOf(page, "#ended-says"), await rowsOf(page, "#ended tbody tr")];
 seen.stored = await page.evaluate(() => ({ document: document.documentElement.outerHTML, address: location.href, inputs: [...document.querySelectorAll("input")].map((input) => input.value) }));
 

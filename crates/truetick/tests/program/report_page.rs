@@ -123,7 +123,7 @@ fn check(seen: &Value, report: &Value) {
     check_comparison(&seen["comparison"], &report["figures"]);
     check_code(seen, &report["figures"]);
     let steps = rows(&report["figures"]["ablation"]);
-    assert_eq!(steps.len(), 10);
+    assert_eq!(steps.len(), 11);
     assert_eq!(rows(&seen["ablation"]).len(), steps.len());
     for (shown, step) in rows(&seen["ablation"]).iter().zip(steps) {
         assert_eq!(shown[0], step["name"]);
