@@ -137,7 +137,7 @@ fn assert_changes_have_verdicts(seen: &Value) {
             (None, None) => assert_eq!(effect, "too few runs"),
             (None, Some(_)) if change["is_none"] == true => assert_eq!(effect, "no effect on the median"),
             (None, Some(value)) => {
-                assert!(effect.ends_with("s at the median") && effect.starts_with('-') == (value > 0.0), "{change}");
+                assert!(effect.ends_with("s at the median") && effect.starts_with('−') == (value > 0.0), "{change}");
                 assert!(gain["low"].as_f64().unwrap() <= value && value <= gain["high"].as_f64().unwrap(), "{change}");
             }
         }
