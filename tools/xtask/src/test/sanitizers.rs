@@ -34,7 +34,7 @@ pub(super) fn miri(place: &Workplace) -> Outcome {
         command.env("PROPTEST_CASES", "8");
         if cfg!(target_arch = "x86_64") {
             // What Miri cannot ask the processor for; the scalar twins are tried in any case.
-            command.env("RUSTFLAGS", "-Ctarget-feature=+pclmulqdq,+ssse3,+sse4.1");
+            command.env("RUSTFLAGS", "-Ctarget-feature=+pclmulqdq,+ssse3,+sse4.1,+sse4.2");
         }
         if let Outcome::Ran(ran) = libtest(place, name, &mut command) {
             tally.add(ran);
