@@ -168,11 +168,10 @@ fn integration(place: &Workplace) -> Outcome {
     let same = ["bpftool", "ethtool", "haproxy", "openssl", "python3"].map(|name| (name, name));
     let others = [("nft", "nftables"), ("fail2ban-regex", "fail2ban"), ("promtool", "prometheus")];
     let more = [("systemd-socket-activate", "systemd"), ("turnutils_uclient", "coturn"), ("setpriv", "util-linux")];
-    for (program, package) in same.into_iter().chain(others).chain(more) {
+    // The tutorials open the page.
+    for (program, package) in same.into_iter().chain(others).chain(more).chain([("chromium", "chromium")]) {
         note(place.bring_program(program, package));
     }
-    // The tutorials open the page.
-    note(place.bring_program("chromium", "chromium"));
     note(place.bring_npm());
     group(place, Group::Integration)
 }

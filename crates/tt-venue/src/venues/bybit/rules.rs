@@ -6,8 +6,8 @@ use super::{detection, listing, login, region};
 use crate::checksum::Checksum;
 use crate::listing::InstrumentList;
 use crate::rules::{
-    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, Rate, RequestRule, ResponseRule,
-    Rules, Snapshot, Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, Rate, RequestRule,
+    ResponseRule, Rules, Snapshot, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 

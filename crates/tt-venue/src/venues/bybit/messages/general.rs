@@ -92,7 +92,11 @@ fn order_book(outer: &Object<'_>, of: &[u8], buffer: &mut EventBuffer) -> Result
         json::bare_u64(sequence)?;
     }
     let (bids, asks) = (data.need(b"b")?, data.need(b"a")?);
-    let levels = if of.starts_with(b"rpi.") { rpi_sides(bids, asks, buffer)? } else { json::quoted_sides(bids, asks, 2, buffer)? };
+    let levels = if of.starts_with(b"rpi.") {
+        rpi_sides(bids, asks, buffer)?
+    } else {
+        json::quoted_sides(bids, asks, 2, buffer)?
+    };
     Ok(book(is_delta, of.starts_with(b"full."), symbol, update_id, levels, ts_event))
 }
 
