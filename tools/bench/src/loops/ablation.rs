@@ -9,6 +9,7 @@ mod clocks;
 mod early_gate;
 mod gate_setup;
 mod index_ring;
+mod ring_memory;
 mod slot_ring;
 mod step;
 

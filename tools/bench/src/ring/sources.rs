@@ -11,7 +11,7 @@ const CLOCK: &str = "crates/tt-meter/src/clock.rs";
 const CLOCKS: &str = "tools/bench/src/loops/ablation/clocks.rs";
 const EARLY_GATE: &str = "tools/bench/src/loops/ablation/early_gate.rs";
 const INDEX_RING: &str = "tools/bench/src/loops/ablation/index_ring.rs";
-const SLOT_RING: &str = "tools/bench/src/loops/ablation/slot_ring.rs";
+const RING_MEMORY: &str = "tools/bench/src/loops/ablation/ring_memory.rs";
 const EVALUATOR: &str = "crates/tt-risk/src/evaluator.rs";
 const PRODUCER: &str = "crates/tt-sync/src/spsc/producer.rs";
 const CONSUMER: &str = "crates/tt-sync/src/spsc/consumer.rs";
@@ -93,7 +93,7 @@ const STEPS: [StepCode; 11] = [
             what: "a slot is one cache line; what the two ends write is 128 bytes apart",
             sources: &[source(STORAGE, "SlotMemory"), source(STORAGE, "CacheAligned")],
         },
-        without: &[source(INDEX_RING, "Shared::slot"), source(SLOT_RING, "Shared::slot")],
+        without: &[source(RING_MEMORY, "Shared::slot"), source(RING_MEMORY, "Shared::head")],
     },
     StepCode {
         step: Step::LockedMemory,
@@ -102,7 +102,7 @@ const STEPS: [StepCode; 11] = [
             what: "every page is locked; a new ring writes all of its slots",
             sources: &[source("crates/tt-os/src/memory.rs", "lock_all"), source(STORAGE, "Owned::pair")],
         },
-        without: &[source(INDEX_RING, "ends"), source(SLOT_RING, "ends")],
+        without: &[source(RING_MEMORY, "Shared::new")],
     },
     StepCode {
         step: Step::Priority,
@@ -120,7 +120,7 @@ const STEPS: [StepCode; 11] = [
             what: "one release store publishes an event, one acquire load consumes it",
             sources: &[source(PRODUCER, "Producer::push"), source(CONSUMER, "Consumer::pop_numbered")],
         },
-        without: &[source(INDEX_RING, "Shared::STORE"), source(SLOT_RING, "Shared::STORE")],
+        without: &[source(RING_MEMORY, "Shared::STORE")],
     },
     StepCode {
         step: Step::BranchFree,

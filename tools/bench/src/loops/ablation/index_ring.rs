@@ -1,54 +1,14 @@
 //! A ring as NullRing has it: a head and a tail, and each side looks at the other's for every event.
 //!
-//! A slot is an event of 64 bytes. `ALIGNED` puts slots on cache lines of their own and the indices on lines apart; without
-//! it a slot lies across two lines, and both indices on one. `SEQ_CST` makes every access of an index sequentially
-//! consistent. The words of an event are relaxed atomics, so that all of this is safe code.
+//! A slot is an event of 64 bytes. The words of an event are relaxed atomics, so that all of this is safe code.
 
 use crate::loops::hand_over::{Receives, Sends};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use tt_model::OrderTerms;
-use zerocopy::FromZeros;
 
+use super::ring_memory::{SLOT, Shared};
 use crate::loops::words::{packed, unpacked};
-
-/// Words of a slot: an event and its number.
-const SLOT: usize = 8;
-/// Words of a page.
-const PAGE: usize = 512;
-
-struct Shared<const ALIGNED: bool, const SEQ_CST: bool> {
-    words: Box<[AtomicU64]>,
-    /// Where the first slot begins.
-    first: usize,
-    mask: usize,
-    indices: Indices,
-}
-
-/// Room for two indices on one cache line, or on lines apart.
-#[repr(align(128))]
-struct Indices([AtomicU64; 32]);
-
-impl<const ALIGNED: bool, const SEQ_CST: bool> Shared<ALIGNED, SEQ_CST> {
-    const STORE: Ordering = if SEQ_CST { Ordering::SeqCst } else { Ordering::Release };
-    const LOAD: Ordering = if SEQ_CST { Ordering::SeqCst } else { Ordering::Acquire };
-
-    #[inline(always)]
-    fn slot(&self, position: u64) -> &[AtomicU64] {
-        let begin = self.first + (position as usize & self.mask) * SLOT;
-        &self.words[begin..begin + SLOT]
-    }
-
-    #[inline(always)]
-    fn tail(&self) -> &AtomicU64 {
-        &self.indices.0[0]
-    }
-
-    #[inline(always)]
-    fn head(&self) -> &AtomicU64 {
-        &self.indices.0[if ALIGNED { 16 } else { 1 }]
-    }
-}
 
 /// The sending end.
 pub(super) struct IndexSender<const ALIGNED: bool, const SEQ_CST: bool> {
@@ -70,16 +30,7 @@ pub(super) fn ends<const ALIGNED: bool, const SEQ_CST: bool>(
     capacity: usize,
     is_touched: bool,
 ) -> (IndexSender<ALIGNED, SEQ_CST>, IndexReceiver<ALIGNED, SEQ_CST>) {
-    let capacity = capacity.max(1).next_power_of_two();
-    let words = <[AtomicU64]>::new_box_zeroed_with_elems((capacity + 2) * SLOT).expect("memory for the ring");
-    if is_touched {
-        words.iter().step_by(PAGE).for_each(|word| word.store(0, Ordering::Relaxed));
-    }
-    // Half a line off where slots are not aligned.
-    let wanted = if ALIGNED { 0 } else { SLOT / 2 };
-    let first = (SLOT + wanted - words.as_ptr().addr() / 8 % SLOT) % SLOT;
-    let indices = Indices([const { AtomicU64::new(0) }; 32]);
-    let shared = Arc::new(Shared { words, first, mask: capacity - 1, indices });
+    let shared = Shared::new(capacity, is_touched);
     (IndexSender { shared: Arc::clone(&shared), tail: 0 }, IndexReceiver { shared, head: 0 })
 }
 
@@ -149,20 +100,5 @@ mod tests {
             is_a_queue::<true, false>(capacity);
             is_a_queue::<false, true>(capacity);
         }
-    }
-
-    #[test]
-    fn both_indices_are_on_one_line_before_they_are_aligned() {
-        let (aligned, _) = ends::<true, false>(8, false);
-        let (naive, _) = ends::<false, true>(8, false);
-        for position in 0..8 {
-            assert_eq!(aligned.shared.slot(position).as_ptr().addr() % 64, 0);
-            assert_eq!(naive.shared.slot(position).as_ptr().addr() % 64, 32);
-        }
-        let apart = |head: *const _, tail: *const _| {
-            (head as *const u8 as usize / 64).abs_diff(tail as *const u8 as usize / 64)
-        };
-        assert!(apart(aligned.shared.head(), aligned.shared.tail()) >= 2);
-        assert_eq!(apart(naive.shared.head(), naive.shared.tail()), 0);
     }
 }

@@ -1,56 +1,15 @@
 //! The shipped ring's idea once more, without one of the steps before its own.
 //!
-//! A slot is a sequence and an event of 56 bytes, as in `tt_sync::spsc`; zeroed memory is an empty ring, so that pages may
-//! come when events do. `ALIGNED` puts slots on cache lines of their own and the indices on lines apart; without it a slot
-//! lies across two lines, and producer and consumer write their indices on one. `SEQ_CST` makes every store of a sequence
-//! and an index sequentially consistent. The words of an event are relaxed atomics, so that all of this is safe code; that
-//! and their packing is what the control measures.
+//! A slot is a sequence and an event of 56 bytes, as in `tt_sync::spsc`. The words of an event are relaxed atomics, so that
+//! all of this is safe code; that and their packing is what the control measures.
 
 use crate::loops::hand_over::{Receives, Sends};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use tt_model::OrderTerms;
-use zerocopy::FromZeros;
 
+use super::ring_memory::{SLOT, Shared};
 use crate::loops::words::{packed, unpacked};
-
-/// Words of a slot: the sequence and an event.
-const SLOT: usize = 8;
-/// Words of a page.
-const PAGE: usize = 512;
-
-struct Shared<const ALIGNED: bool, const SEQ_CST: bool> {
-    words: Box<[AtomicU64]>,
-    /// Where the first slot begins.
-    first: usize,
-    mask: usize,
-    indices: Indices,
-}
-
-/// Room for two indices on one cache line, or on lines apart.
-#[repr(align(128))]
-struct Indices([AtomicU64; 32]);
-
-impl<const ALIGNED: bool, const SEQ_CST: bool> Shared<ALIGNED, SEQ_CST> {
-    const STORE: Ordering = if SEQ_CST { Ordering::SeqCst } else { Ordering::Release };
-    const LOAD: Ordering = if SEQ_CST { Ordering::SeqCst } else { Ordering::Acquire };
-
-    #[inline(always)]
-    fn slot(&self, position: u64) -> &[AtomicU64] {
-        let begin = self.first + (position as usize & self.mask) * SLOT;
-        &self.words[begin..begin + SLOT]
-    }
-
-    #[inline(always)]
-    fn tail(&self) -> &AtomicU64 {
-        &self.indices.0[0]
-    }
-
-    #[inline(always)]
-    fn head(&self) -> &AtomicU64 {
-        &self.indices.0[if ALIGNED { 16 } else { 1 }]
-    }
-}
 
 /// The sending end.
 pub(super) struct SlotSender<const ALIGNED: bool, const SEQ_CST: bool> {
@@ -73,16 +32,7 @@ pub(super) fn ends<const ALIGNED: bool, const SEQ_CST: bool>(
     capacity: usize,
     is_touched: bool,
 ) -> (SlotSender<ALIGNED, SEQ_CST>, SlotReceiver<ALIGNED, SEQ_CST>) {
-    let capacity = capacity.max(1).next_power_of_two();
-    let words = <[AtomicU64]>::new_box_zeroed_with_elems((capacity + 2) * SLOT).expect("memory for the ring");
-    if is_touched {
-        words.iter().step_by(PAGE).for_each(|word| word.store(0, Ordering::Relaxed));
-    }
-    // Half a line off where slots are not aligned.
-    let wanted = if ALIGNED { 0 } else { SLOT / 2 };
-    let first = (SLOT + wanted - words.as_ptr().addr() / 8 % SLOT) % SLOT;
-    let indices = Indices([const { AtomicU64::new(0) }; 32]);
-    let shared = Arc::new(Shared { words, first, mask: capacity - 1, indices });
+    let shared = Shared::new(capacity, is_touched);
     (SlotSender { shared: Arc::clone(&shared), tail: 0, head_seen: 0 }, SlotReceiver { shared, head: 0 })
 }
 
@@ -104,16 +54,6 @@ impl<const ALIGNED: bool, const SEQ_CST: bool> Sends for SlotSender<ALIGNED, SEQ
         sequence.store(self.tail, Shared::<ALIGNED, SEQ_CST>::STORE);
         shared.tail().store(self.tail, Shared::<ALIGNED, SEQ_CST>::STORE);
         true
-    }
-
-    #[inline(always)]
-    fn hold_next(&mut self) {
-        let capacity = self.shared.mask as u64 + 1;
-        if self.tail - self.head_seen < capacity {
-            // The sequence that is there already: only the sender stores it.
-            let sequence = (self.tail + 1).saturating_sub(capacity);
-            self.shared.slot(self.tail)[0].store(sequence, Ordering::Relaxed);
-        }
     }
 }
 
@@ -147,10 +87,8 @@ mod tests {
             let (mut sender, mut receiver) = ends::<ALIGNED, SEQ_CST>(capacity as usize, is_touched);
             let mut next = 0;
             for sent in 0..5 * capacity {
-                sender.hold_next();
                 while !sender.send(terms(sent)) {
                     assert_eq!(sent - next, capacity, "full with {} of {capacity}", sent - next);
-                    sender.hold_next();
                     assert_eq!(receiver.receive(), Some((next, terms(next))));
                     next += 1;
                 }
@@ -168,20 +106,5 @@ mod tests {
             is_a_queue::<false, true>(capacity);
             is_a_queue::<false, false>(capacity);
         }
-    }
-
-    #[test]
-    fn slots_lie_where_the_switch_says() {
-        let (aligned, _) = ends::<true, false>(8, false);
-        let (across, _) = ends::<false, false>(8, false);
-        for position in 0..8 {
-            assert_eq!(aligned.shared.slot(position).as_ptr().addr() % 64, 0);
-            assert_eq!(across.shared.slot(position).as_ptr().addr() % 64, 32);
-        }
-        let apart = |head: *const _, tail: *const _| {
-            (head as *const u8 as usize / 64).abs_diff(tail as *const u8 as usize / 64)
-        };
-        assert!(apart(aligned.shared.head(), aligned.shared.tail()) >= 2);
-        assert_eq!(apart(across.shared.head(), across.shared.tail()), 0);
     }
 }
