@@ -1,39 +1,37 @@
 //! Measures the decomposition of the ring's median that BENCHMARKING.md registers.
-//!
-//! `cargo run --release -p bench --bin decomposition -- --out FILE [--quick] [--force] [--cpus A,B]`
 
-use anyhow::{Context as _, bail};
+use std::path::PathBuf;
+
 use bench::WhenBusy;
 use bench::decomposition::{Options, ProcessPlan, run, run_process};
+use clap::Parser;
 
-fn main() -> anyhow::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let (mut out, mut cpus, mut quick, mut when_busy) = (None, None, false, WhenBusy::Refuse);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--process" => return process(arguments),
-            "--quick" => quick = true,
-            "--force" => when_busy = WhenBusy::Force,
-            "--out" => out = Some(arguments.next().context("--out needs a file")?.into()),
-            "--cpus" => {
-                let pair = arguments.next().context("--cpus needs two CPUs")?;
-                cpus = Some(bench::cpu_pair(&pair).map_err(anyhow::Error::msg)?);
-            }
-            other => bail!("unknown argument {other}"),
-        }
-    }
-    run(&Options { quick, cpus, out: out.context("--out FILE is needed")?, when_busy })
+/// How much of the ring's median each of its terms takes: added, left out and delayed, in fresh processes.
+#[derive(Debug, Parser)]
+struct Cli {
+    /// File for the result, JSON
+    #[arg(long, required_unless_present = "process")]
+    out: Option<PathBuf>,
+    /// CPUs of the producer and the consumer [default: the first and the last available]
+    #[arg(long, value_name = "A,B", value_parser = bench::cpu_pair)]
+    cpus: Option<[usize; 2]>,
+    /// Fewer processes and rounds; the result is labelled quick, and is no kept one
+    #[arg(long)]
+    quick: bool,
+    /// Measure on a busy machine, too; the result says that it was forced
+    #[arg(long)]
+    force: bool,
+    /// One process of a run: its number, two CPUs, rounds, events before those that count, events
+    #[arg(long, hide = true, num_args = 6)]
+    process: Option<Vec<usize>>,
 }
 
-/// One process of a run.
-fn process(arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
-    let numbers: Vec<u64> = arguments.map(|argument| argument.parse()).collect::<Result<_, _>>()?;
-    let [number, sender, receiver, rounds, warmup, events] = numbers[..] else { bail!("--process needs six numbers") };
-    let size = |number: u64| usize::try_from(number).context("a number is too large");
-    let plan = ProcessPlan {
-        cpus: [size(sender)?, size(receiver)?],
-        rounds: size(rounds)?,
-        events: (size(warmup)?, size(events)?),
-    };
-    run_process(number, &plan)
+fn main() -> anyhow::Result<()> {
+    let Cli { out, cpus, quick, force, process } = Cli::parse();
+    if let Some([number, sender, receiver, rounds, warmup, events]) = process.as_deref() {
+        let plan = ProcessPlan { cpus: [*sender, *receiver], rounds: *rounds, events: (*warmup, *events) };
+        return run_process(*number as u64, &plan);
+    }
+    let when_busy = if force { WhenBusy::Force } else { WhenBusy::Refuse };
+    run(&Options { quick, cpus, out: out.unwrap_or_default(), when_busy })
 }
