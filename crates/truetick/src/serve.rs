@@ -69,7 +69,7 @@ pub struct Args {
     /// Instruments per simulated venue [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     instruments: Option<u32>,
-    /// Levels that each side of a simulated book has at least; venues are asked for the depth that has them [default: 60]
+    /// Least number of levels on each side of a simulated book; each venue is asked for a depth with them [default: 60]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(60..=100_000))]
     levels: Option<u32>,
     /// Interval between injected faults of simulated venues (an update lost, repeated, swapped, or with a changed

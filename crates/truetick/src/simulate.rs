@@ -23,7 +23,7 @@ pub struct Args {
     /// Book updates per second and venue, over all its instruments
     #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
     rate: f64,
-    /// Levels that each side of a book has at least, as far as there are prices [default: 60; later about 300]
+    /// Least number of levels on each side of a book, as far as there are prices [default: 60]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(60..=100_000))]
     levels: Option<u32>,
     /// Address to listen on

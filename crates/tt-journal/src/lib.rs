@@ -59,6 +59,7 @@ impl std::fmt::Display for ReadError {
             Self::Io(std::io::ErrorKind::NotFound) => {
                 f.write_str("cannot read the recording: no such file or directory")
             }
+            Self::Io(std::io::ErrorKind::AlreadyExists) => f.write_str("the recording exists already"),
             Self::Io(kind) => write!(f, "cannot read the recording: {kind}"),
             Self::Header => f.write_str("the recording's header is unknown"),
             Self::Version(version) => {

@@ -108,6 +108,11 @@ fn a_venue_is_known_in_any_case_and_the_start_of_its_name_is_a_tip() {
     let output = truetick(&["audit", "--venue", "Binance_Spot", "no/such/recording"]);
     let error = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(error, "truetick: no/such/recording: cannot read the recording: no such file or directory\n");
+    let recording = tempfile::NamedTempFile::new().expect("a file");
+    let path = recording.path().to_str().expect("UTF-8");
+    let output = truetick(&["record", "--venue", "kraken", "--seconds", "1", "--out", path]);
+    let error = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(error, format!("truetick: {path}: the recording exists already\n"));
 }
 
 #[test]
