@@ -1,11 +1,13 @@
 //! Connections of the control plane: few, and none that keeps it waiting.
 
+use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use http_body_util::BodyExt as _;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -14,7 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Maximum number of open connections. At the bound a new one replaces the oldest that has sent no whole request.
+/// Maximum number of open connections. At the bound a new one replaces another: the oldest that has sent no whole request,
+/// else the one without a response in progress whose last request is the oldest, else the one with the oldest request.
 const CONNECTIONS_MAX: usize = 256;
 /// Time limit for a request's head, from the connection or the last response.
 const HEAD_MAX: Duration = Duration::from_secs(10);
@@ -25,14 +28,39 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// An open connection.
 struct Open {
-    /// It has sent a whole request.
-    has_requested: Arc<AtomicBool>,
+    activity: Arc<Activity>,
     task: AbortHandle,
+}
+
+/// What a connection has asked for.
+#[derive(Debug, Default)]
+struct Activity {
+    /// The number of its last request among those of all connections, from 1; 0 before the first.
+    last_request: AtomicU64,
+    /// Requests that are answered now.
+    responses: AtomicUsize,
+}
+
+/// Part of the response while it is made and sent.
+#[derive(Debug)]
+struct InProgress(Arc<Activity>);
+
+impl InProgress {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.responses.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.responses.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Serves `router` until `stopping` says to stop, then waits for the responses in progress.
 pub(crate) async fn serve(listener: TcpListener, router: Router, mut stopping: watch::Receiver<bool>) {
-    let (mut tasks, mut open) = (JoinSet::new(), Vec::new());
+    let (mut tasks, mut open, requests) = (JoinSet::new(), Vec::new(), Arc::default());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -43,43 +71,51 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, mut stopping: w
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        if !make_room(&mut open) {
-            continue;
-        }
-        let has_requested = Arc::new(AtomicBool::new(false));
-        let task = tasks.spawn(answer(stream, router.clone(), Arc::clone(&has_requested), stopping.clone()));
-        open.push(Open { has_requested, task });
+        make_room(&mut open);
+        let activity = Arc::default();
+        let counts = (Arc::clone(&requests), Arc::clone(&activity));
+        let task = tasks.spawn(answer(stream, router.clone(), counts, stopping.clone()));
+        open.push(Open { activity, task });
     }
     while tasks.join_next().await.is_some() {}
 }
 
-/// Returns whether one more connection fits, after it closed the oldest that has sent no whole request if need be.
-fn make_room(open: &mut Vec<Open>) -> bool {
+/// Closes a connection if there is no room for one more.
+fn make_room(open: &mut Vec<Open>) {
     if open.len() < CONNECTIONS_MAX {
-        return true;
+        return;
     }
     open.retain(|connection| !connection.task.is_finished());
     if open.len() < CONNECTIONS_MAX {
-        return true;
+        return;
     }
-    let Some(oldest) = open.iter().position(|connection| !connection.has_requested.load(Ordering::Relaxed)) else {
-        return false;
+    let use_of = |(_, Open { activity, .. }): &(usize, &Open)| {
+        (activity.responses.load(Ordering::Relaxed) > 0, activity.last_request.load(Ordering::Relaxed))
     };
-    open.remove(oldest).task.abort();
-    true
+    if let Some((least, _)) = open.iter().enumerate().min_by_key(use_of) {
+        open.remove(least).task.abort();
+    }
 }
 
 async fn answer(
     stream: TcpStream,
     router: Router,
-    has_requested: Arc<AtomicBool>,
+    (requests, activity): (Arc<AtomicU64>, Arc<Activity>),
     mut stopping: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request| {
-        has_requested.store(true, Ordering::Relaxed);
-        router.call(request)
+        activity.last_request.store(requests.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let (in_progress, response) = (InProgress::begin(&activity), router.call(request));
+        async move {
+            // It is in progress until the last byte of its body is sent.
+            let hold = move |frame| {
+                let _ = &in_progress;
+                frame
+            };
+            Ok::<_, Infallible>(response.await?.map(|body| body.map_frame(hold)))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
+use tt_model::sort_short_by;
 use tt_status::{REPORT_FILE, REPORT_FORMAT, WHY_FILE, WHY_FORMAT};
 
 /// A report has some hundred kilobytes.
@@ -55,7 +56,7 @@ pub fn read(kind: Kind, path: &Path) -> Result<Arc<str>> {
 pub fn newest(kind: Kind, results: &Path) -> Option<Arc<str>> {
     let folders = fs::read_dir(results).ok()?.filter_map(Result::ok).map(|entry| entry.path().join(kind.file));
     let mut paths: Vec<std::path::PathBuf> = folders.filter(|path| path.is_file()).collect();
-    paths.sort_unstable();
+    sort_short_by(&mut paths, Ord::cmp);
     paths.iter().rev().find_map(|path| read(kind, path).ok())
 }
 

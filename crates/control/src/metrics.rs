@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::section::MetricsNames;
 use crate::state::{App, Shared};
+use tt_model::sort_short_by_key;
 use tt_status::accounting::{Accounting, Count, Quantiles, Stages};
 use tt_status::allocation_messages::MessageStatus;
 use tt_status::machine::MachineStatus;
@@ -202,6 +203,8 @@ impl Exposition {
         self.single("truetick_turn_worker_panics_total", "counter", "Panics of workers.", panics);
         let lost = turn.kernel_lost as f64;
         self.single("truetick_turn_kernel_lost_total", "counter", "Datagrams that the kernel dropped.", lost);
+        let help = "Times that a listener began to keep its buffer free for clients with an allocation.";
+        self.single("truetick_turn_listener_overloads_total", "counter", help, turn.overloads as f64);
         if let Some(path) = &turn.kernel_path {
             self.kernel_path(path);
         }
@@ -321,7 +324,7 @@ impl Exposition {
         self.feeds(market);
         self.family("truetick_market_books", "gauge", "Books by venue and by the proof that they carry.");
         let mut proofs: Vec<_> = market.books.iter().map(|book| (book.venue, book.proof)).collect();
-        proofs.sort_unstable();
+        sort_short_by_key(&mut proofs, |proof| *proof);
         for group in proofs.chunk_by(|a, b| a == b) {
             let labels = [("venue", group[0].0), ("proof", group[0].1)];
             self.sample("truetick_market_books", &labels, group.len() as f64);

@@ -105,6 +105,7 @@ fn turn() -> TurnStatus {
         workers_down: 0,
         panics: 0,
         kernel_lost: 7,
+        overloads: 22,
         kernel_path: Some(KernelPath {
             to_peers: 14,
             to_clients: 15,
@@ -193,6 +194,7 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!((drops["in"].as_u64(), drops["out"].as_u64()), (Some(10), Some(7)));
     assert_eq!((drops["dropped"].as_u64(), drops["closes"].as_bool()), (Some(3), Some(true)));
     assert_eq!((&drops["kernel_lost"], &drops["faults"][0]["count"]), (&7.into(), &2.into()));
+    assert_eq!(drops["overloads"], 22);
     let answer = get(&running, "/metrics");
     let samples = samples(&answer.body);
     let value = |series: &str| samples.iter().find(|(name, _)| name == series).unwrap_or_else(|| panic!("{series}")).1;
@@ -201,6 +203,7 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_connections_ended_total{reason=\"idle\"}"), 6.0);
     assert_eq!(value("truetick_turn_datagrams_dropped_total{reason=\"peer \\\"denied\\\"\"}"), 1.0);
     assert_eq!(value("truetick_turn_kernel_lost_total"), 7.0);
+    assert_eq!(value("truetick_turn_listener_overloads_total"), 22.0);
     assert_eq!(value("truetick_turn_path_packets_total{direction=\"to_peers\"}"), 14.0);
     assert_eq!(value("truetick_turn_path_packets_total{direction=\"to_clients\"}"), 15.0);
     assert_eq!(value("truetick_turn_path_passed_total{reason=\"no_flow\"}"), 16.0);

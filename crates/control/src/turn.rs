@@ -28,6 +28,7 @@ async fn drops(app: App) -> Response {
     let turn = turn();
     let mut answer = json!(turn.ledger);
     answer["kernel_lost"] = json!(turn.kernel_lost);
+    answer["overloads"] = json!(turn.overloads);
     answer["faults"] = json!(turn.faults);
     answer["errors"] = json!(turn.errors);
     answer["refusals"] = json!(turn.refusals);

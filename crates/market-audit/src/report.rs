@@ -36,15 +36,14 @@ fn mb_per_s(examined: &Examined, seconds: f64) -> f64 {
 
 fn feed(feed: &Examiner) -> Value {
     let counters = feed.counters();
-    let mut named: Map<String, Value> =
-        counters.named().into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect();
+    let mut named = Map::new();
+    named.extend(counters.named().into_iter().map(|(name, count)| (name.to_owned(), json!(count))));
     // The only signed one.
     named["lag_ns"] = json!(counters.lag_signed_ns());
-    let drops: Map<String, Value> = DropReason::ALL
-        .into_iter()
-        .filter(|fault| counters.dropped(*fault) > 0)
-        .map(|fault| (fault.name().to_owned(), json!(counters.dropped(fault))))
-        .collect();
+    let mut drops = Map::new();
+    for fault in DropReason::ALL.into_iter().filter(|fault| counters.dropped(*fault) > 0) {
+        drops.insert(fault.name().to_owned(), json!(counters.dropped(fault)));
+    }
     let lag = (feed.has_receive_times && feed.skew.count() > 0).then(|| {
         json!({
             "n": feed.skew.count(), "min": feed.skew.min(), "p50": feed.skew.quantile(500_000),

@@ -9,7 +9,7 @@ use tt_journal::{
     CbcapReader, CryptofeedReader, Direction, Entry, Format, GzLines, JsonLines, ReadError, Record, RecordingReader,
     read_container,
 };
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{InstrumentId, Nanos, sort_short_by_key};
 use tt_venue::{Origin, Symbol, Venue};
 
 use super::examiner::Examiner;
@@ -374,6 +374,6 @@ fn answers(path: &Path) -> Result<Vec<Answer>, Failed> {
             answers.push(Answer { ts_ns: line.record.ts_ns, symbol, body: line.record.payload });
         }
     }
-    answers.sort_by_key(|answer| answer.ts_ns);
+    sort_short_by_key(&mut answers, |answer| answer.ts_ns);
     Ok(answers)
 }

@@ -5,9 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tt_model::Nanos;
-use tt_venue::rules::{AddressLimits, Rate};
+use tt_venue::rules::AddressLimits;
 
 use super::settings::FeedConfig;
+
+mod budget;
+
+pub use budget::{AddressBudget, Fetching, Pace};
 
 /// Budgets of all venues that a process speaks to.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +35,7 @@ impl Shared {
 impl Addresses {
     /// The budget of a feed.
     pub(super) fn of(&self, feed: &FeedConfig) -> Address {
-        let new = || Address { limits: feed.venue.rules().address, state: Arc::new(Mutex::new(State::new())) };
+        let new = || Address::new(feed.venue.rules().address);
         lock(&self.0).entry(Shared::of(feed)).or_insert_with(new).clone()
     }
 
@@ -64,102 +68,131 @@ impl Addresses {
 /// What one group of venues still allows this address.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
-    limits: AddressLimits,
+    weight_header: Option<&'static str>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug)]
 struct State {
     began: Instant,
-    connects: Pace,
-    messages: Pace,
-    snapshots: Pace,
-    /// The venue wants no REST request before.
-    rest_not_before: Instant,
+    budget: AddressBudget,
 }
 
 impl State {
-    fn new() -> Self {
-        let now = Instant::now();
-        let (connects, messages, snapshots) = (Pace::default(), Pace::default(), Pace::default());
-        Self { began: now, connects, messages, snapshots, rest_not_before: now }
+    fn new(limits: AddressLimits) -> Self {
+        Self { began: Instant::now(), budget: AddressBudget::new(limits) }
+    }
+
+    fn since_begin(&self, at: Instant) -> Nanos {
+        nanos(at.saturating_duration_since(self.began))
+    }
+
+    fn now(&self) -> Nanos {
+        self.since_begin(Instant::now())
+    }
+
+    fn instant(&self, at: Nanos) -> Instant {
+        self.began + Duration::from_nanos(at.0)
     }
 }
 
 impl Address {
+    fn new(limits: AddressLimits) -> Self {
+        let weight_header = limits.weight.map(|limit| limit.header);
+        Self { weight_header, state: Arc::new(Mutex::new(State::new(limits))) }
+    }
+
     /// When the next connection may be opened; it counts.
     pub(super) fn connect(&self) -> Instant {
         let state = &mut *lock(&self.state);
-        state.connects.take(self.limits.connects, state.began)
+        let at = state.budget.connect(state.now());
+        state.instant(at)
     }
 
     /// When the next message may be sent, not before `at`; it counts.
     pub(super) fn send(&self, at: Instant) -> Instant {
-        let Some(rate) = self.limits.messages else { return at };
         let state = &mut *lock(&self.state);
-        state.messages.take(rate, state.began).max(at)
+        let sent_at = state.budget.send(state.since_begin(at), state.now());
+        state.instant(sent_at).max(at)
     }
 
     /// When the next snapshot may be asked for, at least `gap` after the one before; it counts.
     pub(super) fn fetch(&self, gap: Duration) -> Instant {
         let state = &mut *lock(&self.state);
-        let rate = Rate { burst: 1, gap: Nanos(u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX)) };
-        state.snapshots.take(rate, state.began)
+        let at = state.budget.fetch(nanos(gap), state.now());
+        state.instant(at)
+    }
+
+    /// A moment that [`fetch`](Self::fetch) reserved.
+    pub(super) fn place(&self, at: Instant, gap: Duration) -> Place {
+        Place { address: self.clone(), at, gap, is_used: false }
     }
 
     /// No REST request before `wait` has passed.
     pub(super) fn leave_alone(&self, wait: Duration) {
         let state = &mut *lock(&self.state);
-        state.rest_not_before = state.rest_not_before.max(Instant::now() + wait);
-        // What waits goes out one after the other then, not all at once.
-        state.snapshots.hold(state.began, state.rest_not_before);
+        state.budget.leave_alone(nanos(wait), state.now());
     }
 
     /// Whether the venue wants no REST request at `at`.
     pub(super) fn is_held(&self, at: Instant) -> bool {
-        lock(&self.state).rest_not_before > at
+        let state = lock(&self.state);
+        state.budget.is_held(state.since_begin(at))
     }
 
     /// Takes the weight that the venue says is used in the minute of its clock, and waits for the next one where that is
     /// too much.
     pub(super) fn note_weight(&self, used: u32, unix_now: Nanos) {
-        if self.limits.weight.is_some_and(|limit| used >= limit.most) {
-            let minute = 60 * Nanos::PER_SECOND;
-            self.leave_alone(Duration::from_nanos(minute - unix_now.0 % minute));
-        }
+        let state = &mut *lock(&self.state);
+        state.budget.note_weight(used, unix_now, state.now());
     }
 
     /// The header with the weight that is used.
-    pub(super) fn weight_header(&self) -> Option<&'static str> {
-        self.limits.weight.map(|limit| limit.header)
+    pub(super) const fn weight_header(&self) -> Option<&'static str> {
+        self.weight_header
     }
 }
 
-/// What is left of a rate.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
-    /// When a whole burst is allowed again, since the beginning.
-    whole_at: Nanos,
+/// A reserved moment for a snapshot. If it is dropped before, another one has it.
+#[derive(Debug)]
+pub(super) struct Place {
+    address: Address,
+    at: Instant,
+    gap: Duration,
+    is_used: bool,
 }
 
-impl Pace {
-    /// The next time that `rate` allows; it counts. Times are since `began`.
-    pub(super) fn take(&mut self, rate: Rate, began: Instant) -> Instant {
-        let now = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        began + Duration::from_nanos(self.next(rate, now).0)
+impl Place {
+    /// Waits for the moment, and for the end of a ban that comes first.
+    pub(super) async fn wait(mut self) {
+        loop {
+            tokio::time::sleep_until(self.at.into()).await;
+            match self.postponed() {
+                Some(at) => self.at = at,
+                None => break,
+            }
+        }
+        self.is_used = true;
     }
 
-    /// Allows nothing before `until`.
-    fn hold(&mut self, began: Instant, until: Instant) {
-        let until = until.saturating_duration_since(began).as_nanos();
-        self.whole_at = self.whole_at.max(Nanos(u64::try_from(until).unwrap_or(u64::MAX)));
+    fn postponed(&self) -> Option<Instant> {
+        let state = &mut *lock(&self.address.state);
+        let at = state.budget.postponed(state.since_begin(self.at), nanos(self.gap), state.now())?;
+        Some(state.instant(at))
     }
+}
 
-    fn next(&mut self, rate: Rate, now: Nanos) -> Nanos {
-        let at = rate.next_at(self.whole_at, now);
-        self.whole_at = self.whole_at.max(now).saturating_add(rate.gap);
-        at
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_used {
+            let state = &mut *lock(&self.address.state);
+            state.budget.give_back(state.since_begin(self.at), nanos(self.gap), state.now());
+        }
     }
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -174,33 +207,6 @@ mod tests {
 
     fn of(venue: Venue, symbols: usize) -> FeedConfig {
         FeedConfig::public(venue, (0..symbols).map(|number| format!("S{number}")).collect())
-    }
-
-    #[test]
-    fn a_burst_goes_out_at_once_and_the_rest_one_at_a_time() {
-        let rate = Rate { burst: 3, gap: Nanos(100) };
-        let mut pace = Pace::default();
-        let times: [u64; 6] = [0, 0, 0, 0, 10, 1000].map(|now| pace.next(rate, Nanos(now)).0);
-        assert_eq!(times, [0, 0, 0, 100, 200, 1000]);
-    }
-
-    /// "480 times per hour" for each connection (www.okx.com/docs-v5/en, "WebSocket: overview").
-    #[test]
-    fn requests_to_okx_are_at_most_480_in_any_hour() {
-        let (rate, mut pace) = (Venue::Okx.rules().requests, Pace::default());
-        let sent: Vec<Nanos> = (0..2_000).map(|_| pace.next(rate, Nanos(0))).collect();
-        assert!(sent.windows(481).all(|window| window[480].0 - window[0].0 >= Nanos::from_secs(3_600).0));
-    }
-
-    /// "5 incoming messages per second" (developers.binance.com, "WebSocket Streams"), a pong among them.
-    #[test]
-    fn requests_to_binance_are_at_most_four_in_any_second() {
-        let (rate, mut pace) = (Venue::BinanceSpot.rules().requests, Pace::default());
-        let mut sent: Vec<Nanos> = (0..20).map(|_| pace.next(rate, Nanos(0))).collect();
-        // After a pause there is a burst again.
-        sent.extend((0..20).map(|_| pace.next(rate, Nanos::from_secs(60))));
-        assert!(sent.windows(5).all(|window| window[4].0 - window[0].0 >= Nanos::from_secs(1).0), "{sent:?}");
-        assert_eq!((sent[1], sent[21]), (Nanos(0), Nanos::from_secs(60)), "two at once");
     }
 
     #[test]

@@ -53,6 +53,8 @@ mod intake;
 mod listener;
 mod listing;
 mod liveness;
+#[doc(hidden)]
+pub mod offline; // for the market world
 mod random;
 mod reader;
 mod record_format;

@@ -8,6 +8,7 @@ use hyper::body::Bytes;
 use hyper::{StatusCode, Uri};
 use tokio_tungstenite::tungstenite::Message;
 use tt_meter::Clock;
+use tt_model::sort_short_by;
 use tt_venue::listing::{ListRequest, Listing, distinguish};
 
 use super::dial::Target;
@@ -143,7 +144,7 @@ fn of_families(feed: &FeedConfig, path: &str) -> Vec<String> {
     let Some((place, of)) = place else { return vec![path.to_owned()] };
     let Some(of) = of else { return Vec::new() };
     let mut names: Vec<&str> = feed.symbols.iter().filter_map(|symbol| of(symbol)).collect();
-    names.sort_unstable();
+    sort_short_by(&mut names, Ord::cmp);
     names.dedup();
     names.into_iter().map(|name| path.replace(place, &percent_encoded(name))).collect()
 }

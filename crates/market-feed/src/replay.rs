@@ -9,7 +9,7 @@ use tt_market::Engine;
 use tt_market::board::TopOfBook;
 use tt_market::counters::VenueCounters;
 use tt_meter::Off;
-use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos, sort_short_by_key};
 use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
@@ -259,7 +259,7 @@ impl Replay {
     #[must_use]
     pub fn finish(mut self) -> Vec<Run> {
         self.done.extend(self.feeds.into_iter().map(Feed::concluded));
-        self.done.sort_by_key(|run| (run.earlier, run.feed));
+        sort_short_by_key(&mut self.done, |run| (run.earlier, run.feed));
         self.done
     }
 }

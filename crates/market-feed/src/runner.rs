@@ -10,7 +10,7 @@ use tt_market::candle::CandleSource;
 use tt_market::mark::Position;
 use tt_market::{Capacity, Engine, InstrumentSpec};
 use tt_meter::Clock;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{InstrumentId, Nanos, sort_short_by_key};
 use tt_os::clock::{clock, unix_now};
 use tt_status::market_streams::{BookOrders, MarketStreams};
 use tt_venue::Symbol;
@@ -362,7 +362,7 @@ fn add_listed(
 
 /// The listings with those last whose frames come under another one's symbol.
 fn in_order(mut listings: Vec<Listing>) -> Vec<Listing> {
-    listings.sort_by_key(|listing| listing.alias.is_some());
+    sort_short_by_key(&mut listings, |listing| listing.alias.is_some());
     listings
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gate_limits::LimitsFile;
 use tt_model::InstrumentId;
 use tt_risk::{Controls, KillSwitch, Mode};
 use tt_status::risk::{
@@ -10,7 +11,6 @@ use tt_status::risk::{
 
 use crate::board::{Board, BoardRow};
 use crate::control::{Acknowledged, Control};
-use crate::limits_file::LimitsFile;
 
 /// Modes by their words.
 const MODES: [(&str, Mode); 3] = [("active", Mode::Active), ("reduce", Mode::Reduce), ("kill", Mode::Kill)];

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gate_limits::LimitsFile;
 use tt_meter::{Histogram, Stages};
-use tt_model::{Breach, Decimal, InstrumentId, OrderIntent, OrderSide, Price, Qty, Verdict};
+use tt_model::{Breach, Decimal, InstrumentId, OrderIntent, OrderSide, Price, Qty, Verdict, sort_short_by_key};
 use tt_risk::tree::Node;
 use tt_risk::{Exposure, Limits};
 use tt_sync::seqlock::{self, Reader, TableReader, TableWriter, Writer};
 
 use crate::levels::{Levels, LevelsWriter, levels};
-use crate::limits_file::LimitsFile;
 use crate::quote::Quote;
 
 /// Verdicts that are kept for readers.
@@ -402,7 +402,7 @@ impl Board {
     pub fn judgements(&self) -> Vec<Judgement> {
         let cells = (0..self.verdicts.len()).filter_map(|index| self.verdicts.load(index));
         let mut judgements: Vec<_> = cells.map(Judgement::from_words).filter(|judgement| judgement.seq > 0).collect();
-        judgements.sort_unstable_by_key(|judgement| core::cmp::Reverse(judgement.seq));
+        sort_short_by_key(&mut judgements, |judgement| core::cmp::Reverse(judgement.seq));
         judgements
     }
 

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use std::{error, fmt, thread};
 
 use anyhow::Result as AnyResult;
+use gate_limits::LimitsFile;
 use tt_model::InstrumentId;
 use tt_risk::{Controls, GateError, KillSwitch, Limits, Mode};
 use tt_sync::barrier::Barrier;
 
 use crate::journal::JournalPosition;
-use crate::limits_file::LimitsFile;
 use crate::modes::Modes;
 
 /// Changes of limits that may wait for the gate's thread.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use gate_limits::LimitsFile;
 use tt_journal::SegmentFolder;
 use tt_journal::segments::Disk;
 use tt_meter::Probe;
@@ -20,7 +21,6 @@ use crate::journal::replay::Replayed;
 use crate::journal::{
     Durability, Journal, JournalConfig, JournalPosition, Keeper, KeeperThread, Lost, Room, SEGMENT_BYTES, Storage,
 };
-use crate::limits_file::LimitsFile;
 use crate::modes::Modes;
 use crate::sender::unsent;
 use unrecorded::Unrecorded;

@@ -5,6 +5,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use gate_limits::{Instrument, LimitsFile};
 use serde::Deserialize;
 use tt_model::{
     InstrumentId, IntentFlags, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce,
@@ -12,7 +13,6 @@ use tt_model::{
 use tt_risk::{InstrumentState, KillSwitch, Mark, Mode};
 
 use crate::input::{Input, StatedOrder, Statement};
-use crate::limits_file::{Instrument, LimitsFile};
 
 pub use words::{INTENT_KINDS, REPORT_KINDS};
 use words::{TIFS, number_of, report_kind};

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
+use gate_limits::{Instrument, LimitsFile};
 use tt_journal::segments::Disk;
 use tt_model::{Breach, IntentKind, Notes, Notional, OrderIntent, OrderSide, Qty, Verdict};
 use tt_risk::tree::{Finding, Node};
@@ -10,7 +11,6 @@ use tt_risk::{Exposure, InstrumentLimits, InstrumentRules, KillSwitch, Limits, M
 
 use crate::input::{Answer, Input};
 use crate::journal::replay::{JournalReader, JournalRecord, Replay};
-use crate::limits_file::{Instrument, LimitsFile};
 
 /// The words for the kinds of intents, by number.
 const KINDS: [&str; 6] = ["limit", "market", "cancel", "replace", "stop-market", "stop-limit"];

@@ -6,7 +6,7 @@ use tt_os::clock::WallTime;
 use tt_risk::money::Conversion;
 use tt_risk::{Gate, GateError, InstrumentState, KillSwitch, Limits, Mark, Mode, Outcome};
 
-use crate::limits_file::LimitsFile;
+use gate_limits::LimitsFile;
 
 /// An input of a gate.
 #[derive(Clone, Debug, PartialEq)]

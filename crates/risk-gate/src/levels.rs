@@ -1,11 +1,11 @@
 //! Exposure and limits of the firm and of strategies, by instrument, for other threads.
 
-use tt_model::InstrumentId;
+use tt_model::{InstrumentId, sort_short_by_key};
 use tt_risk::Exposure;
 use tt_risk::tree::{Node, RowLimits};
 use tt_sync::seqlock::{self, TableReader, TableWriter};
 
-use crate::limits_file::LimitsFile;
+use gate_limits::LimitsFile;
 
 /// Words of a row's cell.
 const WORDS: usize = 5;
@@ -68,7 +68,7 @@ pub(crate) struct LevelsWriter {
 
 /// Creates both sides for the levels that `limits` have in `instruments`; none without a limits file.
 pub(crate) fn levels(mut instruments: Vec<InstrumentId>, limits: Option<&LimitsFile>) -> (LevelsWriter, Levels) {
-    instruments.sort_unstable();
+    sort_short_by_key(&mut instruments, |instrument| *instrument);
     instruments.dedup();
     let nodes = |instrument| limits.map_or_else(Vec::new, |limits| limits.levels_in(instrument));
     let rows: Vec<_> =

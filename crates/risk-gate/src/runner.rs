@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use tt_meter::{Histogram, Sampler};
-use tt_model::{InstrumentId, OrderIntent, Report, Verdict};
+use tt_model::{InstrumentId, OrderIntent, Report, Verdict, sort_short_by_key};
 use tt_os::clock::unix_now;
 use tt_risk::KillSwitch;
 use tt_risk::money::Conversion;
@@ -153,7 +153,7 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
 /// Returns the instruments of `rows`, each once.
 fn marked(rows: &[BoardRow]) -> Vec<InstrumentId> {
     let mut marked: Vec<_> = rows.iter().map(|row| row.instrument).collect();
-    marked.sort_by_key(|instrument| instrument.0);
+    sort_short_by_key(&mut marked, |instrument| *instrument);
     marked.dedup();
     marked
 }

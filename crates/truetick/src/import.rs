@@ -100,7 +100,7 @@ fn text_of(import: &Import, toml: &str, missing: Option<&CredentialFiles>) -> St
         }
     }
     let mut rows: Vec<&Row> = import.rows.iter().collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.outcome));
+    tt_model::sort_short_by_key(&mut rows, |row| std::cmp::Reverse(row.outcome));
     for row in rows {
         let value = if row.value.is_empty() { String::new() } else { format!(" {}", row.value.escape_debug()) };
         let keys = if row.keys.is_empty() { String::new() } else { format!(" -> {}", row.keys) };

@@ -6,7 +6,7 @@ use crate::counters::{Counters, VenueCounters, WORDS as COUNTER_WORDS};
 use crate::mark::{Contract, Mark, PositionMark};
 use crate::venue_state::{LiquidationState, VenueCandleState};
 use alloc::vec::Vec;
-use tt_model::{InstrumentId, Nanos, Price, Qty};
+use tt_model::{InstrumentId, Nanos, Price, Qty, sort_short_by_key};
 use tt_sync::seqlock::{self, TableReader, TableWriter};
 use tt_venue::event::AggressorSide;
 use tt_venue::{BookLevel, Venue};
@@ -481,7 +481,7 @@ impl Board {
         let rows = id.0 as usize * TRADES..(id.0 as usize + 1) * TRADES;
         let prints = rows.filter_map(|row| self.trade.load(row).map(TradePrint::from_words));
         let mut prints: Vec<TradePrint> = prints.filter(|print| print.number != 0).collect();
-        prints.sort_unstable_by_key(|print| print.number);
+        sort_short_by_key(&mut prints, |print| print.number);
         prints
     }
 

@@ -32,6 +32,7 @@ mod quantity;
 mod random;
 mod range;
 mod report;
+mod sort;
 mod verdict;
 
 pub use decimal::{Decimal, DecimalError};
@@ -41,4 +42,5 @@ pub use quantity::{InstrumentId, Nanos, Notional, Price, Qty};
 pub use random::SplitMix64;
 pub use range::ByteRange;
 pub use report::{Report, ReportKind};
+pub use sort::{sort_short_by, sort_short_by_key};
 pub use verdict::{Breach, Notes, Verdict};

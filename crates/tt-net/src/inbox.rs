@@ -64,7 +64,8 @@ pub struct Received {
     pub count: usize,
     /// Whether the socket is empty: read it again when the poller returns its key.
     pub drained: bool,
-    /// Datagrams that the kernel dropped since the last call because the receive buffer was full (`SO_RXQ_OVFL`).
+    /// Datagrams that the kernel dropped since the last call: the receive buffer was full, or a
+    /// [`SourceFilter`](crate::SourceFilter) did not let them pass (`SO_RXQ_OVFL`).
     pub lost: u64,
     /// Datagrams that were read and are not in the inbox: to an address without a key.
     pub unclaimed: u64,

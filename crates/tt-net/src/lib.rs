@@ -46,6 +46,7 @@ mod poller;
 mod raw;
 mod sockaddr;
 mod socket;
+mod source_filter;
 pub mod stream;
 mod sys;
 
@@ -57,4 +58,5 @@ pub use outbox::{Outbox, Outgoing, Sent};
 pub use passed::PassedSocket;
 pub use poller::{Poller, Waker};
 pub use raw::{FragmentingSockets, IcmpSocket, RawIcmpInbox, RawOutbox, RawOutgoing, RawSocket};
-pub use socket::{UdpSocket, source_towards};
+pub use socket::{QueueFill, UdpSocket, source_towards};
+pub use source_filter::SourceFilter;

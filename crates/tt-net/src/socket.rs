@@ -6,7 +6,8 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::sys::{MtuDiscovery, set_mtu_discovery};
+use crate::SourceFilter;
+use crate::sys::{MtuDiscovery, set_mtu_discovery, socket_memory};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use tt_model::IpFamily;
@@ -35,6 +36,15 @@ enum Buffers {
     Own,
     /// That of the process that has passed the socket: without `CAP_NET_ADMIN` this one could make them smaller only.
     Passed,
+}
+
+/// A receive buffer, in bytes of the kernel's accounting, which counts a datagram with its overhead.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueFill {
+    /// Bytes in use. The kernel gives back what was read in steps of up to a quarter of the size.
+    pub used: u32,
+    /// Bytes there are.
+    pub size: u32,
 }
 
 /// Has the kernel report the fields of the IP header that are relayed, and what it drops.
@@ -152,7 +162,10 @@ impl UdpSocket {
         socket.set_nonblocking(true)?;
         report_fields(&socket, local)?;
         report_destination(&socket, local)?;
-        Ok(Self::new(socket, local, Buffers::Passed))
+        let socket = Self::new(socket, local, Buffers::Passed);
+        // That of a process before this one.
+        socket.set_source_filter(None)?;
+        Ok(socket)
     }
 
     fn new(socket: Socket, local: SocketAddr, buffers: Buffers) -> Self {
@@ -229,6 +242,28 @@ impl UdpSocket {
         }
         self.socket.set_recv_buffer_size(bytes)?;
         self.socket.set_send_buffer_size(bytes)
+    }
+
+    /// Has the kernel drop datagrams of other sources than those of `filter` before they are queued; `None` ends that.
+    /// They count as lost ([`Received::lost`](crate::Received::lost)).
+    ///
+    /// # Errors
+    /// The kernel's error; nothing is dropped then.
+    pub fn set_source_filter(&self, filter: Option<&SourceFilter>) -> io::Result<()> {
+        match filter.map_or_else(|| self.socket.detach_filter(), |filter| filter.attach(&self.socket)) {
+            // There was none.
+            Err(error) if filter.is_none() && error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Returns how much of its receive buffer is in use (`SO_MEMINFO`).
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn queue_fill(&self) -> io::Result<QueueFill> {
+        let memory = socket_memory(&self.socket)?;
+        Ok(QueueFill { used: memory[0], size: memory[1] })
     }
 
     /// Sets the size of the receive buffer to `bytes`, or the kernel's minimum if that is more.

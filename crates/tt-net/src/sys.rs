@@ -7,6 +7,6 @@ mod option;
 mod recvmmsg;
 mod sendmmsg;
 
-pub(crate) use option::{MtuDiscovery, set_mtu_discovery, set_option};
+pub(crate) use option::{MtuDiscovery, set_mtu_discovery, set_option, socket_memory};
 pub(crate) use recvmmsg::Slots;
 pub(crate) use sendmmsg::{Departure, Departures};

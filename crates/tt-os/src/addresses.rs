@@ -11,6 +11,7 @@ use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, recv, socket,
 };
+use tt_model::sort_short_by_key;
 
 /// Longest notification, bytes. The rest of a longer one is lost, which does not matter: the addresses are read again.
 const NOTIFICATION_MAX: usize = 8_192;
@@ -40,7 +41,7 @@ fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
 /// The kernel's error.
 pub fn own_addresses() -> io::Result<Vec<(IpAddr, IpAddr)>> {
     let mut ranges: Vec<_> = getifaddrs()?.filter_map(|address| range_of(&address)).collect();
-    ranges.sort_unstable();
+    sort_short_by_key(&mut ranges, |range| *range);
     ranges.dedup();
     Ok(ranges)
 }

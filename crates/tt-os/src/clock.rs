@@ -49,10 +49,7 @@ pub fn calibrate_ahead() {
 #[must_use]
 pub fn unix_now() -> Nanos {
     static START: OnceLock<(u64, Instant)> = OnceLock::new();
-    let (epoch_ns, start) = START.get_or_init(|| {
-        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        (u64::try_from(epoch.as_nanos()).unwrap_or(u64::MAX), Instant::now())
-    });
+    let (epoch_ns, start) = START.get_or_init(|| (wall_time_ns(SystemTime::now()).0, Instant::now()));
     let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Nanos(epoch_ns.saturating_add(elapsed_ns))
 }
@@ -82,8 +79,37 @@ pub struct WallTime {
 /// Reads the system's clock and its error.
 #[must_use]
 pub fn wall_time() -> WallTime {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime { unix_ns: u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX), error_ns: wall_error_ns() }
+    WallTime { unix_ns: wall_time_ns(SystemTime::now()).0, error_ns: wall_error_ns() }
+}
+
+/// Reads `now` and the system's clock at one moment: returns both, the second in nanoseconds since the Unix epoch.
+///
+/// A thread may be taken off its CPU between the two readings. So `now` is read on both sides, the pair whose sides are
+/// nearest is kept, and its `now` lies between them: the two are apart by half of that distance at most.
+pub fn with_unix_time(mut now: impl FnMut() -> Nanos) -> (Nanos, Nanos) {
+    paired(&mut now, || wall_time_ns(SystemTime::now()))
+}
+
+fn paired(now: &mut dyn FnMut() -> Nanos, mut unix: impl FnMut() -> Nanos) -> (Nanos, Nanos) {
+    const NEAR_NS: u64 = 10_000;
+    const TRIES: usize = 5;
+    let mut best = None;
+    for _ in 0..TRIES {
+        let (before, unix, after) = (now(), unix(), now());
+        let distance = after.0.saturating_sub(before.0);
+        let pair = (Nanos(before.0 + distance / 2), unix);
+        if best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, pair));
+        }
+        if distance <= NEAR_NS {
+            break;
+        }
+    }
+    best.map_or((Nanos(0), Nanos(0)), |(_, pair)| pair)
+}
+
+fn wall_time_ns(time: SystemTime) -> Nanos {
+    Nanos(u64::try_from(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Reads the clock's state without changing it (adjtimex(2)), which needs no right.
@@ -114,6 +140,32 @@ mod tests {
         let later = std::iter::repeat_with(unix_now).find(|now| now.0 - first > 2_000_000).unwrap();
         let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap();
         assert!(later.0 - first <= elapsed_ns + 1_000_000, "{} in {elapsed_ns}", later.0 - first);
+    }
+
+    /// A thread that loses its CPU for 10 ms before or after the reading of the system's clock does not shift the pair.
+    #[test]
+    fn a_pause_between_two_clocks_shifts_no_pair() {
+        use std::cell::Cell;
+        const PAUSE: u64 = 10_000_000;
+        // Both clocks count the same time; the readings before which the thread pauses differ.
+        for paused in [[0, 1], [1, 4], [2, 5], [4, 7]] {
+            let (time, reading) = (Cell::new(1_000), Cell::new(0));
+            let read = || {
+                time.set(time.get() + if paused.contains(&reading.get()) { PAUSE } else { 100 });
+                reading.set(reading.get() + 1);
+                Nanos(time.get())
+            };
+            let (now, unix) = paired(&mut { read }, read);
+            assert!(now.0.abs_diff(unix.0) <= 100, "{paused:?}: {now:?} {unix:?}");
+        }
+        // Where it pauses each time, the pair is no worse than half of the pause.
+        let time = Cell::new(0);
+        let read = |step: u64| {
+            time.set(time.get() + step);
+            Nanos(time.get())
+        };
+        let (now, unix) = paired(&mut || read(100), || read(PAUSE));
+        assert!(now.0.abs_diff(unix.0) <= PAUSE / 2 + 100, "{now:?} {unix:?}");
     }
 
     /// Against `/proc/uptime`, which the kernel prints from `CLOCK_BOOTTIME` to 10 ms.

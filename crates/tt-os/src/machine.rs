@@ -3,6 +3,8 @@
 use std::fs;
 use std::sync::OnceLock;
 
+use tt_model::sort_short_by;
+
 /// The machine that something was measured on. Texts that could not be read are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
@@ -93,7 +95,7 @@ fn mitigations() -> Vec<String> {
             Some(format!("{}: {mitigation}", entry.file_name().to_string_lossy()))
         })
         .collect();
-    found.sort();
+    sort_short_by(&mut found, Ord::cmp);
     found
 }
 

@@ -1,8 +1,10 @@
 //! Shutdown by signals: the first SIGINT or SIGTERM requests the end, the second one exits at once. A server that
 //! drains receives each signal separately.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use std::{io, process, thread};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -69,6 +71,39 @@ pub fn send_signals<T: From<Signal> + Send + 'static>(sender: mpsc::Sender<T>) -
         });
     })?;
     Ok(())
+}
+
+/// Events in their order, but one reload for all that are asked for while one is under way.
+///
+/// So an end waits for two reloads at most, however many were asked for before it.
+pub struct Events<'a, T> {
+    from: &'a mpsc::Receiver<T>,
+    waiting: VecDeque<T>,
+    is_reload: fn(&T) -> bool,
+}
+
+impl<'a, T> Events<'a, T> {
+    /// Takes the events of `from`; those that `is_reload` names are merged while they wait.
+    pub const fn new(from: &'a mpsc::Receiver<T>, is_reload: fn(&T) -> bool) -> Self {
+        Self { from, waiting: VecDeque::new(), is_reload }
+    }
+
+    /// Takes the next event, and waits for one at most `most` if that is given.
+    ///
+    /// # Errors
+    /// No event came in time, or none can come any more.
+    pub fn next(&mut self, most: Option<Duration>) -> Result<T, mpsc::RecvTimeoutError> {
+        let event = match (self.waiting.pop_front(), most) {
+            (Some(event), _) => event,
+            (None, None) => self.from.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)?,
+            (None, Some(most)) => self.from.recv_timeout(most)?,
+        };
+        self.waiting.extend(self.from.try_iter());
+        if (self.is_reload)(&event) {
+            self.waiting.retain(|waiting| !(self.is_reload)(waiting));
+        }
+        Ok(event)
+    }
 }
 
 /// Returns a flag that the first SIGINT or SIGTERM sets; the third exits at once.
@@ -183,6 +218,20 @@ impl Shutdown {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_reload_is_for_all_that_wait() {
+        let (sender, receiver) = mpsc::channel();
+        let mut events = Events::new(&receiver, |event| *event == 'r');
+        "rrrarrerr".chars().for_each(|event| sender.send(event).unwrap());
+        let mut next = |most| events.next(most);
+        assert_eq!([next(None), next(None), next(None)], [Ok('r'), Ok('a'), Ok('e')]);
+        assert_eq!(next(Some(Duration::ZERO)), Err(mpsc::RecvTimeoutError::Timeout));
+        sender.send('r').unwrap();
+        assert_eq!(next(Some(Duration::ZERO)), Ok('r'));
+        drop(sender);
+        assert_eq!(next(None), Err(mpsc::RecvTimeoutError::Disconnected));
+    }
 
     #[test]
     fn every_waiter_sees_the_request() {

@@ -19,13 +19,16 @@ use crate::layout::{INTERFACES, Iface, Meta, Meter, Tally};
 use crate::reason::ReasonCounts;
 use crate::sys::mapping::Mapping;
 use crate::writer::{Tables, Writer, map_error};
-use crate::{PathError, btf};
-
-/// The compiled program, as `bpf/paths.bpf.c` makes it.
-pub static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/paths.bpf.o");
+use crate::{PathError, btf, packed};
 
 const PROGRAM: &str = "paths";
 const PORTS: usize = 1 << 16;
+
+/// Returns the compiled program, as `bpf/paths.bpf.c` makes it.
+#[must_use]
+pub fn object() -> Vec<u8> {
+    packed::unpack(packed::PATHS)
+}
 
 /// The program on an interface.
 struct Attachment {
@@ -101,7 +104,7 @@ impl Paths {
     /// `Layout` if object and crate disagree; `Load` if the kernel denies or rejects a map or the program; `Map` if a
     /// map cannot be mapped.
     pub fn load(capacity: Capacity) -> Result<Self, PathError> {
-        Self::load_object(OBJECT, capacity)
+        Self::load_object(&object(), capacity)
     }
 
     fn load_object(object: &[u8], capacity: Capacity) -> Result<Self, PathError> {
@@ -281,8 +284,8 @@ mod tests {
             loaded => loaded.map(drop).map_err(|error| panic!("{error}")),
         };
         let Some(()) = require(Requirement::Privilege, permitted) else { return };
-        let mut object = OBJECT.to_vec();
-        let (start, _) = object::File::parse(OBJECT).unwrap().section_by_name("xdp").unwrap().file_range().unwrap();
+        let mut object = object();
+        let (start, _) = object::File::parse(&*object).unwrap().section_by_name("xdp").unwrap().file_range().unwrap();
         object[start as usize..start as usize + 8].copy_from_slice(&EXIT);
         let error = Paths::load_object(&object, capacity).map(drop).unwrap_err();
         assert!(matches!(&error, PathError::Load { step: "program", os: Some(13 | 22), .. }), "{error:?}");

@@ -15,14 +15,11 @@ use aya::programs::{ProgramError, SkLookup};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use nix::errno::Errno;
 
-use crate::btf;
 use crate::error::{SteerError, os_error};
 use crate::layout::{Layout, layout};
 use crate::loader::last_line;
 use crate::sys::mapping::Mapping;
-
-/// The compiled program, as `bpf/steer.bpf.c` makes it.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/steer.bpf.o");
+use crate::{btf, packed};
 
 const PROGRAM: &str = "steer";
 const PORTS: usize = 1 << 16;
@@ -83,14 +80,15 @@ impl Steering {
     /// # Errors
     /// The object is not of this build, or the kernel denies or rejects a map, the program or the attachment.
     pub fn load(places: &[IpAddr], sockets: &[BorrowedFd<'_>]) -> Result<Self, SteerError> {
-        btf::check_structs(OBJECT, &LAYOUTS).map_err(|error| SteerError::Layout(error.to_string()))?;
+        let object = packed::unpack(packed::STEER);
+        btf::check_structs(&object, &LAYOUTS).map_err(|error| SteerError::Layout(error.to_string()))?;
         let entries = |count: usize| u32::try_from(count.max(1)).unwrap_or(u32::MAX);
         let mut loader = EbpfLoader::new();
         loader.btf(None).map_max_entries("places", entries(places.len()));
         loader.map_max_entries("ports", entries(places.len() * PORTS));
         loader.map_max_entries("queues", entries(sockets.len() + 1));
         loader.map_max_entries("sockets", entries(sockets.len()));
-        let mut program = loader.load(OBJECT).map_err(|error| load_error("maps", &error))?;
+        let mut program = loader.load(&object).map_err(|error| load_error("maps", &error))?;
         steer_of(&mut program)?.load().map_err(|error| program_error(&error))?;
         // The program holds its maps from here on.
         let ports = mapping(&mut program, "ports", places.len().max(1) * PORTS * size_of::<Port>())?;
@@ -225,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_committed_object_has_the_layout_of_this_crate() {
-        btf::check_structs(OBJECT, &LAYOUTS).unwrap();
+        btf::check_structs(&packed::unpack(packed::STEER), &LAYOUTS).unwrap();
     }
 
     /// A socket and the program for one address.

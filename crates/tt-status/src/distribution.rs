@@ -1,6 +1,7 @@
 //! A distribution in few numbers: buckets whose width grows with the value, quantiles, and the stalls by cause.
 
 use serde::Serialize;
+use tt_model::{sort_short_by, sort_short_by_key};
 
 /// Ratio of one bucket's end to its beginning where the clock's step allows it.
 const GROWTH: f64 = 1.08;
@@ -94,7 +95,7 @@ impl Distribution {
         let middles: Vec<(f64, u64)> =
             known.buckets.iter().map(|bucket| (f64::midpoint(bucket.low_ns, bucket.high_ns), bucket.count)).collect();
         let mut stalls: Vec<(f64, &str)> = known.stalls.iter().map(|stall| (stall.ns, stall.cause.as_str())).collect();
-        stalls.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        sort_short_by(&mut stalls, |a, b| b.0.total_cmp(&a.0));
         let beyond = middles.iter().filter(|(ns, _)| *ns >= known.stall_from_ns);
         let (count, total_ns) = beyond.fold((0, 0.0), |sum, (ns, count)| (sum.0 + count, sum.1 + ns * *count as f64));
         let mut causes = causes(&stalls);
@@ -143,7 +144,7 @@ impl Distribution {
             .filter(|(_, ns)| **ns >= stall_from_ns)
             .map(|(index, ns)| (*ns, cause_of(index)))
             .collect();
-        stalls.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        sort_short_by(&mut stalls, |a, b| b.0.total_cmp(&a.0));
         let quantile = |q: f64| {
             let at = rank(sorted.len(), q);
             (sorted.len() - 1 - at >= SAMPLES_ABOVE_MIN).then(|| sorted[at])
@@ -210,7 +211,7 @@ fn causes(stalls: &[(f64, &str)]) -> Vec<Cause> {
             None => causes.push(Cause { cause: (*name).to_owned(), count: 1, total_ns: *ns }),
         }
     }
-    causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
+    sort_short_by_key(&mut causes, |cause| std::cmp::Reverse(cause.count));
     causes
 }
 

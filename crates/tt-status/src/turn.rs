@@ -39,8 +39,11 @@ pub struct TurnStatus {
     pub workers_down: usize,
     /// Panics of workers since the start.
     pub panics: u64,
-    /// Datagrams that the kernel dropped because a receive buffer was full; not part of `ledger`.
+    /// Datagrams that the kernel dropped, because a receive buffer was full or kept free for known clients; not part of
+    /// `ledger`.
     pub kernel_lost: u64,
+    /// Times that a UDP listener began to keep its receive buffer free for clients with an allocation.
+    pub overloads: u64,
     /// What the kernel relays without a socket, if it was asked to and can.
     pub kernel_path: Option<KernelPath>,
     /// Events that are missing in the log, by the queue that was full.

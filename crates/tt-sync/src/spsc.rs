@@ -1,9 +1,9 @@
 //! A bounded ring from one producer to one consumer, first in first out.
 //!
 //! Each slot carries the sequence of the event that it holds, so that the producer's store of an event and the
-//! consumer's load meet on one cache line: an event of up to 56 bytes moves one line, a pair of indices moves two. The
-//! consumer's `head` has a separate cache line, which the producer reads only if its last known `head` says that the
-//! ring is full.
+//! consumer's load meet on one cache line: an event of up to 56 bytes moves one line, a pair of indices moves two. Where
+//! the sequence would take a line more, as with 64 bytes, the sequences are apart, eight to a line. The consumer's `head`
+//! has a separate cache line, which the producer reads only if its last known `head` says that the ring is full.
 //!
 //! Positions count events and wrap at `u64::MAX`; a slot that holds the event of position `p` carries the sequence
 //! `p`, and before that the sequence of one lap earlier. A batch is published by its first sequence, stored last: the

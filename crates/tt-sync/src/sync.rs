@@ -37,6 +37,9 @@ pub(crate) use std::boxed::Box;
 #[cfg(loom)]
 use std::vec::Vec;
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(crate) mod tests;
+
 /// Allocates `len` items, each made by `item` from its index.
 ///
 /// # Panics

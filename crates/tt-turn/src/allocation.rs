@@ -8,7 +8,6 @@ use crate::credential::{User, UserId};
 use crate::error::ErrorCode;
 use crate::flow::{FlowKey, Flows};
 use crate::message::TransactionId;
-use crate::permission::PeerFilter;
 use crate::realm::RealmId;
 use crate::relay::RelayId;
 use crate::shared::Meter;
@@ -62,20 +61,16 @@ pub(crate) struct Leg {
     pub(crate) permissions: List,
     /// Its channels, as a list through the records.
     pub(crate) channels: List,
-    /// The addresses of both.
-    pub(crate) peers: PeerFilter,
 }
 
 impl Leg {
     pub(crate) const fn new(relay: RelayId, relayed: SocketAddr, expires: Nanos) -> Self {
-        Self { relay, relayed, expires, permissions: List::EMPTY, channels: List::EMPTY, peers: PeerFilter::EMPTY }
+        Self { relay, relayed, expires, permissions: List::EMPTY, channels: List::EMPTY }
     }
 
-    /// A filter forgets no single address: it is emptied with the last one.
-    pub(crate) fn settle_peers(&mut self) {
-        if self.permissions.len == 0 && self.channels.len == 0 {
-            self.peers = PeerFilter::EMPTY;
-        }
+    /// Returns whether it has no permission and no channel.
+    pub(crate) const fn is_closed(&self) -> bool {
+        self.permissions.len == 0 && self.channels.len == 0
     }
 }
 
@@ -163,11 +158,10 @@ impl Allocations {
         self.records.prefetch_whole(index);
     }
 
-    /// Prefetches what a packet for a relayed address of `family` reads.
+    /// Prefetches what a packet for a relayed address reads.
     #[inline]
-    pub(crate) fn prefetch(&self, index: u32, family: IpFamily) {
+    pub(crate) fn prefetch(&self, index: u32) {
         if let Some(allocation) = self.records.get(index) {
-            tt_simd::prefetch(&allocation.legs[family as usize]);
             tt_simd::prefetch(&allocation.flow);
             tt_simd::prefetch(&allocation.last_channel);
         }

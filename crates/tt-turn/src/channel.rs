@@ -5,7 +5,6 @@ use core::net::SocketAddr;
 use tt_model::Nanos;
 
 use crate::flow::bits_v6;
-use crate::permission::PeerFilter;
 use crate::slab::{List, NO_INDEX, Slab};
 use crate::table::{Index, Tag};
 use crate::wheel::Wheel;
@@ -117,19 +116,12 @@ impl Channels {
         self.records.get(index).filter(|channel| channel.expires > now).map(|_| index)
     }
 
-    /// Returns the live channel of `peer`. Checks `hint` first, then whether the allocation's `peers` have its address.
+    /// Returns the live channel of `peer`. Checks `hint` first.
     #[inline]
-    pub(crate) fn find_peer(
-        &self,
-        (allocation, peers): (u32, PeerFilter),
-        peer: SocketAddr,
-        hint: u32,
-        now: Nanos,
-    ) -> Option<u32> {
+    pub(crate) fn find_peer(&self, allocation: u32, peer: SocketAddr, hint: u32, now: Nanos) -> Option<u32> {
         let hinted = self.records.get(hint);
         let index = match hinted.filter(|channel| channel.allocation == allocation && channel.peer == peer) {
             Some(_) => hint,
-            None if !peers.may_have(peer.ip()) => return None,
             None => self.of_peer((allocation, peer), self.by_peer.tag(&peer_key(allocation, peer)))?,
         };
         self.records.get(index).filter(|channel| channel.expires > now).map(|_| index)
@@ -342,13 +334,6 @@ mod tests {
         assert_eq!(number_key(1, 0x4001) ^ number_key(1, 0x4000), 1);
     }
 
-    /// A filter with a peer.
-    fn of(number: u8) -> PeerFilter {
-        let mut peers = PeerFilter::EMPTY;
-        peers.add(peer(number).ip());
-        peers
-    }
-
     #[test]
     fn a_wrong_hint_finds_no_wrong_channel() {
         let (channels, _, places) = bound();
@@ -357,15 +342,15 @@ mod tests {
                 for hint in (0..8).chain([NO_INDEX]) {
                     let number = 0x4000 + u16::from(offset);
                     assert_eq!(channels.find_number(owner, number, hint, NOW), Some(place));
-                    assert_eq!(channels.find_peer((owner, of(offset + 1)), peer(offset + 1), hint, NOW), Some(place));
+                    assert_eq!(channels.find_peer(owner, peer(offset + 1), hint, NOW), Some(place));
                 }
             }
         }
         assert_eq!(channels.find_number(0, 0x4004, places[0][0], NOW), None);
         assert_eq!(channels.find_number(2, 0x4000, places[0][0], NOW), None);
-        assert_eq!(channels.find_peer((2, of(1)), peer(1), places[0][0], NOW), None);
+        assert_eq!(channels.find_peer(2, peer(1), places[0][0], NOW), None);
         let other_port = SocketAddr::new(peer(1).ip(), 10);
-        assert_eq!(channels.find_peer((0, of(1)), other_port, places[0][0], NOW), None);
+        assert_eq!(channels.find_peer(0, other_port, places[0][0], NOW), None);
     }
 
     #[test]
@@ -374,9 +359,9 @@ mod tests {
         let end = NOW.saturating_add(LIFETIME);
         for hint in [places[0][0], NO_INDEX] {
             assert!(channels.find_number(0, 0x4000, hint, Nanos(end.0 - 1)).is_some());
-            assert!(channels.find_peer((0, of(1)), peer(1), hint, Nanos(end.0 - 1)).is_some());
+            assert!(channels.find_peer(0, peer(1), hint, Nanos(end.0 - 1)).is_some());
             assert_eq!(channels.find_number(0, 0x4000, hint, end), None);
-            assert_eq!(channels.find_peer((0, of(1)), peer(1), hint, end), None);
+            assert_eq!(channels.find_peer(0, peer(1), hint, end), None);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Relay sockets: bound by the driver, chosen by the engine.
 
+mod front;
 mod reservation;
 
 use alloc::collections::VecDeque;
@@ -9,10 +10,11 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use sha2::{Digest, Sha256};
 
-use tt_model::IpFamily;
+use tt_model::{IpFamily, Nanos};
 
 use crate::slab::NO_INDEX;
 
+pub(crate) use front::{Front, Fronts};
 pub(crate) use reservation::Reservations;
 pub use reservation::{Reservation, ReservationEnd};
 
@@ -132,8 +134,8 @@ enum Duty {
     Retired,
     /// In the pool of its family, reserved, or added for the Allocate that claims it.
     Waiting,
-    /// Serves the allocation of this index.
-    Serving(u32),
+    /// Serves an allocation.
+    Serving,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +161,7 @@ const UNREGISTERED: Relay = Relay {
 pub(crate) struct Relays {
     /// Grows up to the highest number in use, so that memory that is never used is not touched.
     relays: Vec<Relay>,
+    pub(crate) fronts: Fronts,
     capacity: u32,
     /// Free relays by [`IpFamily`].
     pools: [Pool; 2],
@@ -174,6 +177,7 @@ impl Relays {
     pub(crate) fn new(capacity: u32, draws: Draws) -> Self {
         Self {
             relays: Vec::with_capacity(capacity as usize),
+            fronts: Fronts::new(capacity),
             capacity,
             pools: [Pool::new(capacity), Pool::new(capacity)],
             has_v4: false,
@@ -295,10 +299,11 @@ impl Relays {
         self.draws.next().max(1)
     }
 
-    /// Assigns a relay to an allocation.
-    pub(crate) fn assign(&mut self, id: RelayId, allocation: u32) {
+    /// Assigns a relay to an allocation until `expires`.
+    pub(crate) fn assign(&mut self, id: RelayId, allocation: u32, expires: Nanos) {
         if let Some(relay) = self.relays.get_mut(id.0 as usize) {
-            relay.duty = Duty::Serving(allocation);
+            relay.duty = Duty::Serving;
+            self.fronts.open(id, Front::new(allocation, IpFamily::of(relay.address.external.ip()), expires));
         }
     }
 
@@ -366,6 +371,7 @@ impl Relays {
             relay.payer = payer;
             self.retired.push_back((id.0, fence));
         }
+        self.fronts.close(id);
     }
 
     /// Returns the user who paid for the rest of a relay, once.
@@ -397,21 +403,9 @@ impl Relays {
         self.relays.get(id.0 as usize).map(|relay| relay.address)
     }
 
-    /// Prefetches what [`Relays::serving`] reads.
-    #[inline]
-    pub(crate) fn prefetch(&self, id: RelayId) {
-        if let Some(relay) = self.relays.get(id.0 as usize) {
-            tt_simd::prefetch(relay);
-        }
-    }
-
     /// Returns the allocation that a relay serves.
-    #[inline]
     pub(crate) fn serving(&self, id: RelayId) -> Option<u32> {
-        match self.relays.get(id.0 as usize)?.duty {
-            Duty::Serving(allocation) => Some(allocation),
-            Duty::None | Duty::Retired | Duty::Waiting => None,
-        }
+        self.fronts.get(id).and_then(Front::serving)
     }
 
     /// Returns the number of free relays of `family`, those of pairs included.
@@ -491,7 +485,7 @@ mod tests {
     use super::{Draws, PortChoice, RelayAddress, RelayId, Relays};
     use core::net::SocketAddr;
 
-    use tt_model::IpFamily;
+    use tt_model::{IpFamily, Nanos};
 
     /// The one cursor of the pools, at the ends of 32 and of 64 bits.
     #[test]
@@ -505,7 +499,7 @@ mod tests {
             for cycle in 0..64 {
                 let port = if cycle % 2 == 0 { PortChoice::Any } else { PortChoice::Even };
                 let drawn = relays.draw(IpFamily::V4, port).expect("a relay");
-                relays.assign(drawn.relay, 0);
+                relays.assign(drawn.relay, 0, Nanos::from_secs(1));
                 assert_eq!((relays.serving(drawn.relay), relays.pooled(IpFamily::V4)), (Some(0), 7));
                 relays.retire(drawn.relay, 0, 0);
                 let id = relays.take_retired(0).expect("the same");

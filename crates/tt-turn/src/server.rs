@@ -330,15 +330,15 @@ impl Server {
     /// Starts to load what [`Server::prefetch_peer`] reads for a packet of `relay`.
     #[inline]
     pub fn prefetch_relay(&self, relay: RelayId) {
-        self.relays.prefetch(relay);
+        self.relays.fronts.prefetch(relay);
     }
 
     /// Starts to load the allocation that [`Server::handle_peer`] reads for a packet from `from`. Worth it some packets
     /// before, when the packets are for many relays.
     #[inline]
     pub fn prefetch_peer(&self, from: PeerPath) {
-        if let Some(allocation) = self.relays.serving(from.relay) {
-            self.allocations.prefetch(allocation, IpFamily::of(canonical(from.peer).ip()));
+        if let Some(allocation) = self.relays.fronts.admitting(from.relay, canonical(from.peer).ip()) {
+            self.allocations.prefetch(allocation);
         }
     }
 
@@ -346,11 +346,8 @@ impl Server {
     /// a few packets after [`Server::prefetch_peer`].
     #[inline]
     pub fn prefetch_peer_tables(&self, from: PeerPath) {
-        let Some(index) = self.relays.serving(from.relay) else { return };
         let peer = canonical(from.peer);
-        let family = IpFamily::of(peer.ip()) as usize;
-        let leg = self.allocations.get(index).and_then(|allocation| allocation.legs[family].as_ref());
-        if leg.is_some_and(|leg| leg.peers.may_have(peer.ip())) {
+        if let Some(index) = self.relays.fronts.admitting(from.relay, peer.ip()) {
             self.channels.prefetch_peer(index, peer);
             self.permissions.prefetch_peer(index, peer.ip());
         }

@@ -38,9 +38,12 @@ impl Document {
         if !self.quotas.is_empty() {
             turn.insert("quotas".to_owned(), self.quotas.clone().into());
         }
-        let sections = [("turn", turn), ("http", self.http.clone())];
-        let tables = sections.into_iter().filter(|(_, table)| !table.is_empty());
-        let document: Table = tables.map(|(name, table)| (name.to_owned(), Value::Table(table))).collect();
+        let mut document = Table::new();
+        for (name, table) in [("turn", turn), ("http", self.http.clone())] {
+            if !table.is_empty() {
+                document.insert(name.to_owned(), Value::Table(table));
+            }
+        }
         document.to_string()
     }
 }

@@ -8,7 +8,7 @@ mod reload;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,18 +22,19 @@ use tt_os::clock;
 use tt_turn::config::{Config as EngineConfig, PeerLists};
 use tt_turn::shared::{Limits, Pools, Shared};
 use tt_turn::{Server, WorkerId};
+use turn_config::{ALLOCATIONS_MAX, MemorySize, RelaySockets, StreamLimits, TurnConfig};
 
 use crate::bans::BanList;
 use crate::commands::{LoopSettings, WorkerCommand};
-use crate::config::{ALLOCATIONS_MAX, RealmNames, TurnConfig};
 use crate::counters::WorkerStatus;
 use crate::hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 use crate::kernel_path::KernelPath;
 use crate::listeners::{ListenerChange, Listening};
+use crate::memory::MemoryBound;
 use crate::messages::WorkerMessages;
+use crate::realm_names::RealmNames;
 use crate::relay_pool::{RelayPlan, RelayPool, SharedPorts, WorkerSockets};
 use crate::relays::Relays;
-use crate::section::{MemorySize, RelaySockets, StreamLimits};
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, read_certificates};
 use crate::udp_listeners::UdpListeners;
 use crate::worker::{Outputs, Parts};
@@ -73,7 +74,7 @@ pub(crate) struct Blueprint {
     /// Descriptors that this process may have.
     descriptors: u64,
     /// Bytes of resident memory above which no allocations are made; `u64::MAX` without a bound.
-    pub(crate) memory_max: Arc<AtomicU64>,
+    pub(crate) memory_bound: Arc<MemoryBound>,
     /// The highest `allocations_max` of a reload.
     allocations_most: u32,
     pub(crate) stream_plan: StreamPlan,
@@ -137,7 +138,7 @@ impl Blueprint {
             room,
             allocations_most,
             descriptors,
-            memory_max: Arc::new(AtomicU64::new(bytes_of(config.memory_bound()))),
+            memory_bound: Arc::new(MemoryBound::new(bytes_of(config.memory_bound()))),
             stream_plan: stream_plan(config, descriptors, handshakes)?,
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),

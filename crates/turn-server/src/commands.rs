@@ -19,14 +19,13 @@ use tt_turn::credential::{Secrets, UserPart};
 use tt_turn::event::EndReason;
 use tt_turn::shared::Limits;
 use tt_turn::{LiveAllocation as EngineAllocation, Server, WorkerId};
+use turn_config::{AllocationCaps, DscpSet, PeerPolicies, StreamLimits};
 
-use crate::config::PeerPolicies;
 use crate::ended_allocations::EndedAllocations;
 use crate::hand_off::WorkerEndpoint;
 use crate::listeners::ListenerChange;
 use crate::relay_pool::RelayPlan;
 use crate::relays::announce;
-use crate::section::{AllocationCaps, DscpSet, StreamLimits};
 
 /// Length of a worker's command queue.
 pub(crate) const COMMANDS_MAX: usize = 16;
@@ -37,8 +36,8 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) enum WorkerCommand {
     /// For its engine.
     Engine(Box<EngineCommand>),
-    /// For its loop.
-    Settings(LoopSettings),
+    /// For its loop. The sender is dropped when it uses them.
+    Settings(LoopSettings, Sender<()>),
     /// For its listeners. The sender is dropped when they have changed.
     Listeners(ListenerChange, Sender<()>),
     /// The links to new workers. The sender is dropped when they are known.

@@ -44,8 +44,10 @@ pub(crate) struct WorkerCounters {
     pub(crate) panic_lost: u64,
     /// Hand-offs to a worker whose ring was full or that had ended.
     pub(crate) hand_offs_lost: u64,
-    /// Datagrams that the kernel dropped because a receive buffer was full.
+    /// Datagrams that the kernel dropped: a receive buffer was full, or kept free for known clients.
     pub(crate) kernel_lost: u64,
+    /// Times that a listener began to keep its buffer free for known clients.
+    pub(crate) overloads: u64,
     /// Events that found a queue of the engine full.
     pub(crate) events_lost: LostEvents,
     /// Failed receive and poll calls, by error.
@@ -171,6 +173,7 @@ impl Totals {
         sum.panic_lost += other.panic_lost;
         sum.hand_offs_lost += other.hand_offs_lost;
         sum.kernel_lost += other.kernel_lost;
+        sum.overloads += other.overloads;
         sum.events_lost.rejected += other.events_lost.rejected;
         sum.events_lost.allocations += other.events_lost.allocations;
         sum.receive_faults.merge(&other.receive_faults);
@@ -195,6 +198,12 @@ impl Totals {
     #[must_use]
     pub const fn kernel_lost(&self) -> u64 {
         self.counts.kernel_lost
+    }
+
+    /// Returns how often a listener began to keep its receive buffer free for clients with an allocation.
+    #[must_use]
+    pub const fn overloads(&self) -> u64 {
+        self.counts.overloads
     }
 
     /// Returns the events that found a queue of an engine full.

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tt_model::sort_short_by;
 use tt_status::turn::{EndedTraffic, EndedUser, EndedUsers, RealmTraffic, user_of};
 use tt_turn::config::RealmId;
 use tt_turn::event::{AllocationEnd, AllocationStart};
 
-use crate::config::RealmNames;
+use crate::realm_names::RealmNames;
 
 /// Users with a row of their own. Of more, the one whose last allocation ended first goes to the other users.
 const USERS_MAX: usize = 4_096;
@@ -64,7 +65,7 @@ impl EndedAllocations {
             traffic: *traffic,
         };
         let mut all: Vec<_> = self.table().by_realm.iter().map(of).collect();
-        all.sort_by(|a, b| a.realm.cmp(&b.realm));
+        sort_short_by(&mut all, |a, b| a.realm.cmp(&b.realm));
         all
     }
 
@@ -72,7 +73,7 @@ impl EndedAllocations {
     pub(crate) fn users(&self, rows_max: usize) -> EndedUsers {
         let table = self.table();
         let mut all: Vec<_> = table.users.iter().map(|((realm, user), row)| (*realm, user, row.traffic)).collect();
-        all.sort_by(|a, b| b.2.bytes().cmp(&a.2.bytes()).then_with(|| a.1.cmp(b.1)));
+        sort_short_by(&mut all, |a, b| b.2.bytes().cmp(&a.2.bytes()).then_with(|| a.1.cmp(b.1)));
         let users = all.len();
         let list = all.into_iter().take(rows_max);
         let list =

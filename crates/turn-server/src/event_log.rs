@@ -16,8 +16,8 @@ use tt_turn::event::{AllocationEvent, RejectedRequest, UserName};
 use tt_turn::{ErrorCode, RejectReason, WorkerId};
 
 use crate::commands::transport_name;
-use crate::config::RealmNames;
 use crate::privileges;
+use crate::realm_names::RealmNames;
 use crate::rejected_sources::RejectedSources;
 
 /// Entries that may wait to be written.

@@ -28,10 +28,9 @@ use tt_path::drivers::Device;
 use tt_path::{Capacity, HopEvent, Mode, NextHops, PathError, Paths, PortKind, Proof, Reason, Tally};
 use tt_status::accounting::Count;
 use tt_status::turn::PathInterface;
+use turn_config::{DscpSet, KernelMode, TurnConfig};
 
-use crate::config::TurnConfig;
 use crate::privileges;
-use crate::section::{DscpSet, KernelMode};
 use proofs::{ProofChange, ProofWatch};
 pub(crate) use worker::WorkerPaths;
 
@@ -225,8 +224,9 @@ impl KernelPath {
     /// attached to is served by sockets.
     pub(crate) fn listen_on(&self, listen: &[SocketAddr]) {
         let before = self.listener_ports.load();
-        let ports = before.iter().copied().chain(listen.iter().map(SocketAddr::port));
-        self.listener_ports.store(Arc::new(ports.collect::<BTreeSet<_>>().into_iter().collect()));
+        let mut ports = BTreeSet::new();
+        ports.extend(before.iter().copied().chain(listen.iter().map(SocketAddr::port)));
+        self.listener_ports.store(Arc::new(ports.into_iter().collect()));
         for port in self.listener_ports.load().iter() {
             self.paths.board().set_port(*port, PortKind::Listener);
         }

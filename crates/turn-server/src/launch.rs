@@ -6,9 +6,9 @@ use std::thread::{self, JoinHandle};
 use anyhow::Context as _;
 use tt_os::addresses::AddressWatch;
 use tt_status::allocation_messages::MessageOutput;
+use turn_config::TurnConfig;
 
 use crate::blueprint::{Blueprint, host, reserve_descriptors};
-use crate::config::TurnConfig;
 use crate::event_log;
 use crate::listeners::{self, Bound, Listening};
 use crate::memory;
@@ -63,7 +63,7 @@ pub fn start_with(
     let outputs = Outputs { event_log, records: record_sender, messages: messages.queue };
     let worker_set = Arc::new(WorkerSet::new(Arc::clone(&blueprint), outputs));
     let prepared = worker_set.prepare(0..config.workers, listeners::share_out(sockets, config.workers))?;
-    let (memory, memory_thread) = memory::watch(&blueprint.memory_max, &blueprint.shared, &blueprint.stop)?;
+    let (memory, memory_thread) = memory::watch(&blueprint.memory_bound, &blueprint.shared, &blueprint.stop)?;
     let status = StatusReader {
         worker_set: Arc::clone(&worker_set),
         sample_one_in: config.sample_one_in,

@@ -34,9 +34,7 @@
 mod bans;
 mod blueprint;
 mod commands;
-mod config;
 mod counters;
-mod credentials;
 mod ended_allocations;
 mod event_log;
 mod hand_off;
@@ -47,16 +45,17 @@ mod listeners;
 mod memory;
 mod messages;
 mod operator;
+mod overload;
 mod passed;
 mod poll_key;
 mod privileges;
 mod ready;
+mod realm_names;
 mod records;
 mod rejected_sources;
 mod relay_pool;
 mod relays;
 mod running;
-mod section;
 mod streams;
 mod supervisor;
 mod udp_listeners;
@@ -65,23 +64,19 @@ mod worker_set;
 
 pub use blueprint::check::check;
 pub use blueprint::reserve_descriptors;
-pub use config::{Realm, RelayIp, TurnConfig};
 pub use counters::Totals;
-pub use credentials::{
-    AuthSecret, ExternalCredentials, ExternalLimits, ExternalPeers, ExternalRealm, ExternalUsers, KeyedUsers,
-    NonceKeys, Password, User, Users,
-};
 pub use kernel_path::doctor as path_doctor;
 pub use launch::{start, start_with};
 pub use listeners::StreamAddr;
 pub use passed::PassedSockets;
 pub use running::{CredentialSink, Reloader, Running};
-pub use section::{
-    AllocationCaps, Balancers, DatabaseLogins, DscpSet, IcmpIndications, KernelMode, KeySources, MemoryBound,
-    MemorySize, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, RealmSection, RecordOutput, RelaySockets,
-    StreamLimits, StreamsSection, TlsCipher, TlsVersion, TurnSection, is_reloaded,
+pub use turn_config::{
+    AllocationCaps, AuthSecret, Balancers, CertificateFiles, DatabaseLogins, DscpSet, ExternalCredentials,
+    ExternalLimits, ExternalPeers, ExternalRealm, ExternalUsers, IcmpIndications, KernelMode, KeySources, KeyedUsers,
+    MemoryBound, MemorySize, NonceKeys, Password, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, Realm,
+    RealmSection, RecordOutput, RelayIp, RelaySockets, StreamLimits, StreamsSection, TlsCipher, TlsVersion, TurnConfig,
+    TurnSection, User, Users, is_reloaded,
 };
-pub use streams::CertificateFiles;
 
 #[cfg(test)]
 mod tests;

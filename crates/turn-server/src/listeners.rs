@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 
 use tt_net::UdpSocket;
 use tt_net::stream::StreamListener;
+use turn_config::TurnConfig;
 
-use crate::config::TurnConfig;
 use crate::listener_id::{ListenerId, ListenerUse};
 use crate::streams::Takes;
 pub(crate) use bind::{Bound, bind, bind_further};

@@ -1,8 +1,8 @@
 //! The bound of resident memory: above it the workers make no allocations.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -16,17 +16,45 @@ const READ_EVERY: (Duration, Duration) = (Duration::from_millis(20), Duration::f
 /// More than workers can fill: the bound is read before memory that grows this fast reaches it.
 const GROWTH_BYTES_PER_S: u64 = 2 << 30;
 
+/// The bound of resident memory, which a reload changes.
+#[derive(Debug)]
+pub(crate) struct MemoryBound {
+    max_bytes: AtomicU64,
+    watcher: OnceLock<Thread>,
+}
+
+impl MemoryBound {
+    /// Creates a bound in bytes. With `u64::MAX` there is none.
+    pub(crate) const fn new(max_bytes: u64) -> Self {
+        Self { max_bytes: AtomicU64::new(max_bytes), watcher: OnceLock::new() }
+    }
+
+    /// Changes the bound, and has the memory read at once.
+    pub(crate) fn set(&self, max_bytes: u64) {
+        if self.max_bytes.swap(max_bytes, Ordering::Relaxed) != max_bytes
+            && let Some(watcher) = self.watcher.get()
+        {
+            watcher.unpark();
+        }
+    }
+
+    /// Returns the bound, if there is one.
+    fn get(&self) -> Option<u64> {
+        Some(self.max_bytes.load(Ordering::Relaxed)).filter(|max| *max < u64::MAX)
+    }
+}
+
 /// Reads the watched memory from any thread.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryReader {
-    max_bytes: Arc<AtomicU64>,
+    bound: Arc<MemoryBound>,
     resident_bytes: Arc<AtomicU64>,
 }
 
 impl MemoryReader {
     /// Returns the bound, if there is one.
     pub(crate) fn max_bytes(&self) -> Option<u64> {
-        Some(self.max_bytes.load(Ordering::Relaxed)).filter(|max| *max < u64::MAX)
+        self.bound.get()
     }
 
     /// Returns the resident memory at the last reading.
@@ -35,23 +63,22 @@ impl MemoryReader {
     }
 }
 
-/// Starts the thread that compares the resident memory with `max_bytes`, which a reload changes, until the stop flag is
-/// set. With `u64::MAX` there is no bound.
+/// Starts the thread that compares the resident memory with `bound` until the stop flag is set.
 ///
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn watch(
-    max_bytes: &Arc<AtomicU64>,
+    bound: &Arc<MemoryBound>,
     shared: &Arc<Shared>,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(MemoryReader, JoinHandle<()>)> {
-    let reader = MemoryReader { max_bytes: Arc::clone(max_bytes), resident_bytes: Arc::default() };
-    let bound = reader.clone();
+    let reader = MemoryReader { bound: Arc::clone(bound), resident_bytes: Arc::default() };
+    let bound = Arc::clone(bound);
     let (shared, stop, written) = (Arc::clone(shared), Arc::clone(stop), Arc::clone(&reader.resident_bytes));
     let run = move || {
         privileges::drop_all();
         while !stop.load(Ordering::Relaxed) {
-            let max = bound.max_bytes();
+            let max = bound.get();
             let resident = if max.is_some() { resident_bytes() } else { 0 };
             let max = max.unwrap_or(u64::MAX);
             written.store(resident, Ordering::Relaxed);
@@ -64,7 +91,10 @@ pub(crate) fn watch(
         }
     };
     let thread = thread::Builder::new().name("turn-memory".to_owned()).spawn(run);
-    Ok((reader, thread.context("turn: cannot start a thread")?))
+    let thread = thread.context("turn: cannot start a thread")?;
+    // A bound has one thread.
+    let _ = reader.bound.watcher.set(thread.thread().clone());
+    Ok((reader, thread))
 }
 
 /// Returns how long memory of `resident` bytes cannot reach `max`, within [`READ_EVERY`].

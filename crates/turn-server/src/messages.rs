@@ -18,8 +18,8 @@ use tt_status::allocation_messages::{AllocationMessage, MessageOutput};
 use tt_turn::WorkerId;
 use tt_turn::event::{AllocationStart, GrantRequest, Traffic};
 
-use crate::config::RealmNames;
 use crate::privileges;
+use crate::realm_names::RealmNames;
 pub(crate) use counts::MessageCounts;
 use counts::MessageLoss;
 use text::Texts;

@@ -7,8 +7,7 @@ use std::os::fd::OwnedFd;
 use anyhow::{Context as _, ensure};
 use tt_net::stream::StreamListener;
 use tt_net::{PassedSocket, UdpSocket};
-
-use crate::config::TurnConfig;
+use turn_config::TurnConfig;
 
 /// What a socket is for. A unit may say it as the name of its sockets (`FileDescriptorName=`); other names mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

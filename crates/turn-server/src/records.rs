@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tt_turn::WorkerId;
 use tt_turn::event::AllocationEvent;
+use turn_config::RecordOutput;
 
-use crate::config::RealmNames;
 use crate::ended_allocations::EndedAllocations;
 use crate::privileges;
-use crate::section::RecordOutput;
+use crate::realm_names::RealmNames;
 use line::LineWriter;
 pub(crate) use sink::Sink;
 

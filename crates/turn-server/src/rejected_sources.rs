@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
+use tt_model::sort_short_by_key;
 use tt_os::clock::unix_now;
 use tt_status::turn::RejectedSource;
 
@@ -78,7 +79,7 @@ fn most_at(seen: &mut HashMap<(IpAddr, u16), Seen>, now_ms: u64) -> Vec<Rejected
             last_unix_ms: of.last_ms,
         })
         .collect();
-    all.sort_unstable_by_key(|of| (std::cmp::Reverse(of.count), of.source));
+    sort_short_by_key(&mut all, |of| (std::cmp::Reverse(of.count), of.source));
     all.truncate(SHOWN_MAX);
     all
 }

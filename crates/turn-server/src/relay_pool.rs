@@ -35,23 +35,52 @@ const IDLE_BUFFER: usize = 1;
 /// A port for a relay.
 #[derive(Debug)]
 pub(crate) struct RelayPort {
-    /// The address and port.
-    pub(crate) addr: SocketAddr,
     /// Index of its address in the plan.
     pub(crate) ip: usize,
-    /// The socket that is bound to it; `None` if the relays of a worker share one.
-    pub(crate) socket: Option<UdpSocket>,
+    inlet: Inlet,
+}
+
+/// What receives for a port. A worker has one for each relay, so the address of a socket is not here again.
+#[derive(Debug)]
+enum Inlet {
+    /// The socket that is bound to it.
+    Own(UdpSocket),
+    /// The socket that the relays of a worker share; this is the port's address.
+    Shared(SocketAddr),
 }
 
 impl RelayPort {
     fn bound(socket: UdpSocket, ip: usize) -> Self {
-        Self { addr: socket.local_addr(), ip, socket: Some(socket) }
+        Self { ip, inlet: Inlet::Own(socket) }
+    }
+
+    fn shared(addr: SocketAddr, ip: usize) -> Self {
+        Self { ip, inlet: Inlet::Shared(addr) }
+    }
+
+    /// Returns the address and port.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        match &self.inlet {
+            Inlet::Own(socket) => socket.local_addr(),
+            Inlet::Shared(addr) => *addr,
+        }
+    }
+
+    /// Returns the socket that is bound to it; `None` if the relays of a worker share one.
+    pub(crate) const fn socket(&self) -> Option<&UdpSocket> {
+        match &self.inlet {
+            Inlet::Own(socket) => Some(socket),
+            Inlet::Shared(_) => None,
+        }
     }
 
     /// Returns a second descriptor of its socket.
     fn try_clone(&self) -> io::Result<Self> {
-        let socket = self.socket.as_ref().map(UdpSocket::try_clone).transpose()?;
-        Ok(Self { addr: self.addr, ip: self.ip, socket })
+        let inlet = match &self.inlet {
+            Inlet::Own(socket) => Inlet::Own(socket.try_clone()?),
+            Inlet::Shared(addr) => Inlet::Shared(*addr),
+        };
+        Ok(Self { ip: self.ip, inlet })
     }
 }
 
@@ -241,12 +270,15 @@ impl RelayPool {
 
     /// Returns a port that has rested, or that no allocation needed. Closes its socket if enough are idle, or if it is not of
     /// the plan any more.
-    pub(crate) fn give(&self, RelayPort { addr, ip, socket }: RelayPort) {
-        let Some(socket) = socket else {
-            if let Some(shared) = &self.shared {
-                shared.give(ip, addr.port());
+    pub(crate) fn give(&self, RelayPort { ip, inlet }: RelayPort) {
+        let socket = match inlet {
+            Inlet::Own(socket) => socket,
+            Inlet::Shared(addr) => {
+                if let Some(shared) = &self.shared {
+                    shared.give(ip, addr.port());
+                }
+                return;
             }
-            return;
         };
         let mut sockets = self.sockets();
         let is_planned = self.plan().has(ip, socket.local_addr().port());
@@ -376,9 +408,9 @@ impl RelayPool {
 
 #[cfg(test)]
 mod tests {
+    use turn_config::{PortRange, RelayIp};
+
     use super::*;
-    use crate::config::RelayIp;
-    use crate::section::PortRange;
 
     fn pool(sockets_max: u32) -> RelayPool {
         let ip: IpAddr = "127.0.0.1".parse().unwrap();

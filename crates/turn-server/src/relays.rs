@@ -141,8 +141,8 @@ impl Relays {
 
     /// Returns the number of the raw socket by which a relay sends, and its address; `None` if it has a socket or is gone.
     pub(crate) fn exit(&self, relay: RelayId) -> Option<(usize, SocketAddr)> {
-        let port = self.slots.get(relay.0 as usize)?.as_ref().filter(|port| port.socket.is_none())?;
-        Some((port.ip, port.addr))
+        let port = self.slots.get(relay.0 as usize)?.as_ref().filter(|port| port.socket().is_none())?;
+        Some((port.ip, port.addr()))
     }
 
     /// Sends what relays that share a socket have for peers.
@@ -163,7 +163,7 @@ impl Relays {
 
     /// Returns the socket of `id`.
     pub(crate) fn socket(&self, id: RelayId) -> Option<&UdpSocket> {
-        self.slots.get(id.0 as usize)?.as_ref()?.socket.as_ref()
+        self.slots.get(id.0 as usize)?.as_ref()?.socket()
     }
 
     /// Returns the relay socket of `key`.
@@ -311,7 +311,7 @@ impl Relays {
         let id = self.vacant.last().copied().map(RelayId);
         match id.map(|id| (id, server.end_reservation(now, id, &reservation))) {
             Some((id, Ok(ReservationEnd::Retired))) => {
-                if let Some(Err(error)) = bound.socket.as_ref().map(|socket| poller.add(socket, relay_key(id))) {
+                if let Some(Err(error)) = bound.socket().map(|socket| poller.add(socket, relay_key(id))) {
                     self.counts.record(&error);
                 }
                 self.occupy(id, bound);
@@ -328,7 +328,7 @@ impl Relays {
     fn end_quarantine(&mut self, id: RelayId, server: &mut Server, inbox: &mut Inbox) {
         let Some(Some(port)) = self.slots.get(id.0 as usize) else { return };
         inbox.clear();
-        while let Some(socket) = &port.socket {
+        while let Some(socket) = port.socket() {
             match inbox.receive(socket, relay_key(id), inbox.room()) {
                 Ok(received) => {
                     self.counts.late += received.count as u64;
@@ -357,7 +357,7 @@ impl Relays {
             self.pool.give(port);
             return Err(error);
         }
-        let bound = port.addr;
+        let bound = port.addr();
         let external = SocketAddr::new(self.pool.plan().ips[port.ip].external, bound.port());
         self.occupy(id, port);
         self.lent.push(id);
@@ -366,7 +366,7 @@ impl Relays {
 
     /// Discards what an idle socket received, and polls it.
     fn watch(&mut self, id: RelayId, port: &RelayPort, poller: &Poller) -> io::Result<()> {
-        let Some(socket) = &port.socket else { return Ok(()) };
+        let Some(socket) = port.socket() else { return Ok(()) };
         self.counts.late += socket.discard(DISCARDED_MAX);
         poller.add(socket, relay_key(id))
     }
@@ -374,7 +374,7 @@ impl Relays {
     /// Prepares the port of a relay that the engine uses.
     fn open(&mut self, id: RelayId) {
         let Some(Some(port)) = self.slots.get(id.0 as usize) else { return };
-        if let Some(socket) = &port.socket {
+        if let Some(socket) = port.socket() {
             // A smaller buffer loses datagrams of a burst earlier, which is counted.
             let _ = socket.set_buffers(SOCKET_BUFFER, false);
         } else if let Some((shared, ports)) = self.shared.as_mut().zip(self.pool.shared()) {
@@ -406,7 +406,7 @@ impl Relays {
     fn vacate(&mut self, id: RelayId, poller: &Poller) -> Option<RelayPort> {
         self.close(id);
         let port = self.slots.get_mut(id.0 as usize).and_then(Option::take)?;
-        if let Some(Err(error)) = port.socket.as_ref().map(|socket| poller.remove(socket)) {
+        if let Some(Err(error)) = port.socket().map(|socket| poller.remove(socket)) {
             self.counts.record(&error);
         }
         self.vacant.push(id.0);
@@ -430,7 +430,7 @@ impl Drop for Relays {
         let mut closed = 0;
         for (index, port) in self.slots.drain(..).enumerate() {
             match port {
-                Some(port) if Some(index) != lent_reserved && port.socket.is_none() => self.pool.give(port),
+                Some(port) if Some(index) != lent_reserved && port.socket().is_none() => self.pool.give(port),
                 Some(_) if Some(index) != lent_reserved => closed += 1,
                 Some(_) | None => {}
             }

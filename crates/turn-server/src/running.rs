@@ -10,11 +10,10 @@ use tt_os::clock;
 use tt_status::accounting::Count;
 use tt_status::turn::{AllocationAdmin, CallErrors, Memory, Operator, TurnStatus};
 use tt_status::{Reading, timing};
+use turn_config::{ExternalCredentials, TurnConfig};
 
 use crate::commands::WorkerHandles;
-use crate::config::TurnConfig;
 use crate::counters::{self, Totals};
-use crate::credentials::ExternalCredentials;
 use crate::ended_allocations::EndedAllocations;
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
@@ -211,6 +210,7 @@ impl StatusReader {
             workers_down: each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
             panics: each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
+            overloads: totals.overloads(),
             kernel_path: self.worker_set.blueprint.kernel_path().map(|path| path.status(totals.kernel_relayed())),
             events_lost: vec![
                 Count { name: "engine", count: totals.events_lost().rejected },

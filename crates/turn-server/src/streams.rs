@@ -17,11 +17,10 @@ use tt_model::{FiveTuple, Nanos, Transport};
 use tt_net::stream::{Connection, Progress, Scratch, Security, StreamRules, Taken, TlsNames};
 use tt_net::{Datagram, Inbox, IoFault, Poller, Waker};
 use tt_turn::{Server, WorkerId};
+use turn_config::{Balancers, StreamLimits};
 
 use crate::poll_key::{StreamKey, connection_key};
-use crate::section::{Balancers, StreamLimits};
 
-pub use certificates::CertificateFiles;
 pub(crate) use certificates::{Certificates, read as read_certificates};
 pub(crate) use counts::{End, RejectReason, StreamCounts};
 pub(crate) use handshakes::{HandshakePool, HandshakeThread};

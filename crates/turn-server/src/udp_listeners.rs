@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tt_model::{FiveTuple, Transport};
-use tt_net::{Poller, UdpSocket};
+use tt_model::{FiveTuple, Nanos, Transport};
+use tt_net::{Poller, Received, UdpSocket};
 use tt_turn::Server;
 
 use crate::listener_id::{ListenerId, ListenerUse};
+use crate::overload::{KnownClients, Overload};
 
 /// What a listener takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ struct Place {
     share: Option<ListenerUse>,
     /// The number of workers that have some. It lives as long as the sockets.
     workers: Option<Arc<AtomicUsize>>,
+    overload: Overload,
 }
 
 /// The UDP listeners of one worker. The place of a listener is its poll key.
@@ -45,6 +47,8 @@ pub(crate) struct UdpListeners {
     places: Vec<Option<Place>>,
     /// Listeners that are not open.
     closing: usize,
+    /// When to look at the first of those that take a share.
+    look_at: Option<Nanos>,
 }
 
 impl UdpListeners {
@@ -55,11 +59,19 @@ impl UdpListeners {
     pub(crate) fn add(&mut self, id: ListenerId, socket: UdpSocket, poller: &Poller) -> io::Result<u64> {
         let key = self.places.iter().position(Option::is_none).unwrap_or(self.places.len());
         poller.add(&socket, key as u64)?;
-        let place = Some(Place { id, socket, state: State::Open, is_retiring: false, share: None, workers: None });
+        let place = Place {
+            id,
+            socket,
+            state: State::Open,
+            is_retiring: false,
+            share: None,
+            workers: None,
+            overload: Overload::default(),
+        };
         if key == self.places.len() {
-            self.places.push(place);
+            self.places.push(Some(place));
         } else {
-            self.places[key] = place;
+            self.places[key] = Some(place);
         }
         Ok(key as u64)
     }
@@ -120,14 +132,52 @@ impl UdpListeners {
         leaving
     }
 
-    /// Takes note that a listener has been read to its end.
-    pub(crate) fn note_drained(&mut self, key: u64) {
-        if self.closing > 0
-            && let Some(Some(place)) = self.places.get_mut(key as usize)
-            && place.state == State::Leaving
-        {
+    /// Takes note of what was read of a listener. Returns whether it began to take only a share of what comes from unknown
+    /// sources, because more arrives than is read.
+    pub(crate) fn note_read(&mut self, now: Nanos, key: u64, received: &Received, server: &Server) -> bool {
+        let Some(Some(place)) = self.places.get_mut(key as usize) else { return false };
+        if received.drained && place.state == State::Leaving {
             place.state = State::Empty;
         }
+        place.overload.note_read(now, received.drained) && self.look(now, key, server)
+    }
+
+    /// Looks at the listeners that take a share, where it is due.
+    pub(crate) fn run_timers(&mut self, now: Nanos, server: &Server) {
+        if self.look_at.is_none_or(|due| due > now) {
+            return;
+        }
+        for key in 0..self.places.len() as u64 {
+            if self.place(key).and_then(|place| place.overload.next_look()).is_some_and(|due| due <= now) {
+                self.look(now, key, server);
+            }
+        }
+        self.look_at = self.next_look();
+    }
+
+    /// Returns when [`UdpListeners::run_timers`] has to be called.
+    pub(crate) const fn next_wake(&self) -> Option<Nanos> {
+        self.look_at
+    }
+
+    fn next_look(&self) -> Option<Nanos> {
+        self.places.iter().flatten().filter_map(|place| place.overload.next_look()).min()
+    }
+
+    fn look(&mut self, now: Nanos, key: u64, server: &Server) -> bool {
+        let Some(Some(place)) = self.places.get_mut(key as usize) else { return false };
+        let mut overload = std::mem::take(&mut place.overload);
+        let addresses = || {
+            let flows = server.live_allocations().map(|live| live.flow);
+            flows.filter(|flow| self.has_flow(key, flow)).map(|flow| flow.client).collect()
+        };
+        let known = KnownClients { made: server.counters().allocations_made, addresses: &addresses };
+        let begun = self.get(key).is_some_and(|socket| overload.look(now, socket, &known));
+        if let Some(Some(place)) = self.places.get_mut(key as usize) {
+            place.overload = overload;
+        }
+        self.look_at = self.next_look();
+        begun
     }
 
     /// Returns whether there is none.
@@ -178,8 +228,11 @@ impl UdpListeners {
         self.places.get(key as usize)?.as_ref()
     }
 
+    fn has_flow(&self, key: u64, flow: &FiveTuple) -> bool {
+        flow.transport == Transport::Udp && self.find(flow.server) == Some(key)
+    }
+
     fn serves_allocations(&self, key: u64, server: &Server) -> bool {
-        let is_here = |flow: &FiveTuple| flow.transport == Transport::Udp && self.find(flow.server) == Some(key);
-        server.live_allocations().any(|live| is_here(&live.flow))
+        server.live_allocations().any(|live| self.has_flow(key, &live.flow))
     }
 }

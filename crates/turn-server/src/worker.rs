@@ -8,12 +8,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::Progress;
 use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, RawIcmpInbox, RawOutbox};
+use tt_os::clock::with_unix_time;
 use tt_turn::event::EndReason;
 use tt_turn::relay::{PeerPath, RelayId};
 use tt_turn::{Counters, Server};
@@ -292,8 +293,9 @@ impl Worker {
     /// Does what is due at `now`: commands, timers, the relay pool and the published status.
     fn run_timers(&mut self, now: Nanos) {
         if now >= self.wall_clock_at {
-            let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.parts.server.set_wall_clock(now, Nanos(u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX)));
+            // A pause between the two clocks would put every record of the next second off by as much.
+            let (at, unix) = with_unix_time(|| self.now());
+            self.parts.server.set_wall_clock(at, unix);
             self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
             self.close_listeners();
             if let Parts { paths: Some(paths), server, .. } = &mut self.parts {
@@ -305,9 +307,10 @@ impl Worker {
         while let Ok(command) = self.parts.commands.try_recv() {
             match command {
                 WorkerCommand::Engine(run) => run(&mut self.parts.server, now),
-                WorkerCommand::Settings(settings) => {
+                WorkerCommand::Settings(settings, done) => {
                     self.parts.settings = settings;
                     self.parts.streams.replace_limits(settings.streams);
+                    drop(done);
                 }
                 WorkerCommand::Listeners(change, done) => {
                     self.change_listeners(change);
@@ -331,7 +334,8 @@ impl Worker {
             self.is_dirty = true;
         }
         self.follow_paths();
-        let Parts { relays, streams, server, poller, .. } = &mut self.parts;
+        let Parts { relays, streams, server, poller, listeners, .. } = &mut self.parts;
+        listeners.run_timers(now, server);
         relays.maintain_pool(now, server, poller, &mut self.inbox);
         for key in streams.run_timers(now, server) {
             self.ready.push(Ready::first(key));
@@ -364,6 +368,7 @@ impl Worker {
                 self.parts.server.poll_timeout(),
                 self.parts.relays.next_wake(),
                 self.parts.streams.next_wake(),
+                self.parts.listeners.next_wake(),
                 self.parts.paths.as_ref().and_then(WorkerPaths::next_wake),
                 self.is_dirty.then_some(self.publish_at),
                 Some(self.wall_clock_at),
@@ -448,11 +453,13 @@ impl Worker {
                         let peer = self.inbox.datagram(self.inbox.len() - 1).from;
                         self.parts.server.prefetch_peer(PeerPath { relay, peer });
                     }
+                    if relay.is_none() {
+                        let Parts { listeners, server, .. } = &mut self.parts;
+                        self.counts.overloads += u64::from(listeners.note_read(now, turn.key, &received, server));
+                    }
                     if !received.drained {
                         turn.want = (turn.want * 2).min(READ_MAX);
                         self.ready.push(turn);
-                    } else if relay.is_none() {
-                        self.parts.listeners.note_drained(turn.key);
                     }
                 }
                 // Datagrams behind the error are still queued; the other sockets are read first.

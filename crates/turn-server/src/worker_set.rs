@@ -10,10 +10,10 @@ use anyhow::{Context as _, bail, ensure};
 use arc_swap::ArcSwap;
 use tt_net::Poller;
 use tt_turn::WorkerId;
+use turn_config::WORKERS_MAX;
 
 use crate::blueprint::{Blueprint, WorkerIo, change_listeners};
 use crate::commands::{COMMANDS_MAX, WorkerCommand, WorkerHandle, Workers};
-use crate::config::WORKERS_MAX;
 use crate::counters::WorkerStatus;
 use crate::hand_off::{InboundRings, WorkerEndpoint};
 use crate::listeners::{self, ListenerChange};

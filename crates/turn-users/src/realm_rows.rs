@@ -48,12 +48,13 @@ impl RealmRows {
     #[cfg_attr(not(any(feature = "postgres", feature = "redis", feature = "sqlite")), expect(dead_code))]
     pub(crate) fn other_names(found: Vec<Vec<u8>>, known: &[String]) -> Result<Vec<String>, ReadError> {
         let names = found.into_iter().filter_map(|name| String::from_utf8(name).ok());
-        let names: BTreeSet<String> = names.filter(|name| !name.is_empty() && !known.contains(name)).collect();
-        if names.len() > OTHERS_MAX {
+        let mut others = BTreeSet::new();
+        others.extend(names.filter(|name| !name.is_empty() && !known.contains(name)));
+        if others.len() > OTHERS_MAX {
             let text = format_args!("origins select more than {OTHERS_MAX} realms that are not configured");
             return Err(ReadError::new(ErrorKind::TooManyRows, text));
         }
-        Ok(names.into_iter().collect())
+        Ok(others.into_iter().collect())
     }
 }
 

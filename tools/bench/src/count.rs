@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -13,10 +13,9 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 use tt_os::stdout;
 
-use crate::report::Build;
+use crate::report::{Build, Counts};
 use crate::rows::gate::remove_journals_of;
 use crate::rows::registry;
 
@@ -43,16 +42,6 @@ pub struct Options {
     pub tracee: TraceeArguments,
 }
 
-/// The kept counts of one CPU class.
-#[derive(Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Baseline {
-    /// The compiler that built what was counted.
-    rustc: String,
-    /// User instructions of one operation, by row.
-    rows: BTreeMap<String, f64>,
-}
-
 /// Counts the selected rows, prints the counts, and compares or writes them.
 ///
 /// # Errors
@@ -63,7 +52,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let class = cpu_class();
     let rustc = options.build.rustc.clone();
     stdout::write(&format!("CPU class {class}, {rustc}\n"));
-    let kept = options.check.as_ref().map(|folder| read(&file(folder, &class))).transpose()?.flatten();
+    let kept = options.check.as_ref().map(|folder| Counts::read(folder, &class)).transpose()?.flatten();
     let kept = match kept {
         Some(kept) if kept.rustc == rustc => Some(kept),
         Some(kept) => {
@@ -80,7 +69,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             None
         }
     };
-    let mut counted = Baseline { rustc, rows: BTreeMap::new() };
+    let mut counted = Counts { rustc, rows: BTreeMap::new() };
     let mut grown = Vec::new();
     let names: Vec<&str> = entries.iter().filter(|entry| entry.counted).map(|entry| entry.name).collect();
     count_all(&names, options.tracee, |name, count| {
@@ -94,7 +83,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         counted.rows.insert(name.to_owned(), count);
     })?;
     if let Some(folder) = &options.write {
-        keep(folder, &class, counted)?;
+        stdout::write(&format!("written: {}\n", counted.keep(folder, &class)?.display()));
     }
     ensure!(grown.is_empty(), "more instructions than kept, by more than 3 %: {}", grown.join(", "));
     Ok(())
@@ -129,41 +118,6 @@ fn count_all(rows: &[&str], tracee: TraceeArguments, mut done: impl FnMut(&str, 
         }
         Ok(())
     })
-}
-
-fn keep(folder: &Path, class: &str, mut counted: Baseline) -> anyhow::Result<()> {
-    let path = file(folder, class);
-    // Rows that were not counted this time stay.
-    if let Some(before) = read(&path)?.filter(|before| before.rustc == counted.rustc) {
-        for (name, count) in before.rows {
-            counted.rows.entry(name).or_insert(count);
-        }
-    }
-    counted.rows.values_mut().for_each(|count| *count = (*count * 10.0).round() / 10.0);
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let text = format!(
-        "# User instructions of one operation, by `truetick bench count --write {}`.\n{}",
-        folder.display(),
-        toml::to_string(&counted)?
-    );
-    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    stdout::write(&format!("written: {}\n", path.display()));
-    Ok(())
-}
-
-fn file(folder: &Path, class: &str) -> PathBuf {
-    folder.join(format!("{class}.toml"))
-}
-
-fn read(path: &Path) -> anyhow::Result<Option<Baseline>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => {
-            let parsed = toml::from_str(&text);
-            Ok(Some(parsed.with_context(|| format!("{} does not parse", path.display()))?))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-    }
 }
 
 /// The features by which code is chosen at run time: counts compare only within a class.

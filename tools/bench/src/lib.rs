@@ -2,12 +2,11 @@
 //!
 //! * [`machine`] measures the machine alone: caches, the kernel's calls, lines between two cores, stalls.
 //! * [`loops`] times events through the ring between two cores.
-//! * [`report`] turns samples into rows with intervals, tables, CSV, JSON and `report.html`. It measures nothing.
+//! * [`report`] turns samples into rows with intervals, tables, CSV, JSON and `report.html`. It measures nothing, and is
+//!   in a crate that is optimised for size, as [`verify`] is.
 //! * [`harness`] runs one row: block by block, with every answer compared to a reference.
 //! * [`rows`] holds the rows of the three engines. A row calls the shipped function.
 //! * [`runner`] times all rows in turn; [`count`] counts instructions instead of time.
-//! * [`verify`] says whether a contributed result can be kept.
-//! * [`tables`] generates the tables of BENCHMARKING.md from kept files.
 //! * [`decomposition`] measures each term of the ring's median by intervention, in fresh processes.
 //! * [`ring`] is `truetick bench ring`, [`floor`] is `truetick floor`, [`why`] is `truetick why`.
 //!
@@ -23,14 +22,12 @@ pub mod floor;
 pub mod harness;
 pub mod loops;
 pub mod machine;
-pub mod report;
 pub mod ring;
 pub mod rows;
 pub mod runner;
-pub mod tables;
-pub mod verify;
 pub mod why;
 
+pub use bench_report::{report, verify};
 pub use harness::cpus::cpu_pair;
 pub use harness::exclusive::{BusyError, WhenBusy};
 pub use harness::results::Destination;

@@ -146,7 +146,7 @@ fn prepare(entries: &[Entry]) -> anyhow::Result<Vec<Box<dyn Bench>>> {
 /// shared by all rows.
 fn measure(
     benches: &mut [Box<dyn Bench>],
-    empty: &mut Chunked<Nothing>,
+    empty: &mut Chunked,
     calibration: &Calibration,
     plan: &Plan,
     pinned_to: Option<usize>,

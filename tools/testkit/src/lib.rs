@@ -11,12 +11,14 @@ pub mod gate_oracle;
 pub mod gate_world;
 #[cfg(feature = "worlds")]
 pub mod market_world;
+mod measured;
 #[cfg(feature = "worlds")]
 mod minimal;
 mod partial;
 #[cfg(feature = "worlds")]
 mod playing;
 mod process_memory;
+mod program;
 mod requirement;
 #[cfg(feature = "worlds")]
 mod tally;
@@ -29,8 +31,10 @@ pub mod turn_world;
 pub mod tutorial;
 
 pub use cpu_time::cpu_time;
+pub use measured::measured;
 pub use partial::partial;
 #[cfg(feature = "worlds")]
 pub use playing::Playing;
 pub use process_memory::memory_bytes;
+pub use program::program;
 pub use requirement::{Requirement, find_browser, find_program, require, require_captures, two_cpus};

@@ -1,15 +1,22 @@
-//! The market world: the real engine in virtual time, between venues with a scripted true book, a layer of faults and a
-//! reader, all of it decided by one seed.
+//! The market world: the real engine in virtual time, between venues with a scripted true book, a layer of faults and
+//! readers, all of it decided by one seed. Budgets of addresses and streams to readers are those of the shipped feeds
+//! ([`market_feed::offline`]).
 //!
-//! A seed writes a [`Script`], which venues there are and what goes wrong when; [`play`] plays it and checks the seven
+//! A seed writes a [`Script`], which venues there are and what goes wrong when; [`play`] plays it and checks the nine
 //! invariants of [`Failure`] after each frame. What is true comes from the simulator's script, never from the engine.
 //! [`minimise`] strikes actions out of a script that fails.
 
+mod addresses;
+mod books;
 mod client;
+mod deeds;
 mod failure;
 mod faults;
+mod gate;
 mod judging;
 mod planted;
+mod publishing;
+mod reader;
 mod reading;
 mod requests;
 mod script;

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask test worlds` plays hundreds of seeds in the release profile; here are as many as a debug build can.
 
-use testkit::market_world::{Action, Planted, Script, minimise, play};
+use testkit::market_world::{Action, Planted, Script, Tally, minimise, play};
 
 const SEEDS: u64 = 12;
 /// A planted fault is found within so many seeds.
@@ -52,6 +52,8 @@ planted! {
     invariant_5_finds_a_frame_that_was_not_counted: LosesCount;
     invariant_6_finds_books_that_never_heal: LosesSnapshots;
     invariant_7_finds_an_input_that_is_missing_in_the_replay: LosesInput;
+    invariant_8_finds_a_message_that_never_reached_its_reader: LosesMessages;
+    invariant_9_finds_a_ban_that_is_ignored: IgnoresBan;
 }
 
 /// The script of a seed with the planned changes of connections alone.
@@ -91,6 +93,30 @@ fn an_end_that_is_announced_is_replaced_before_it_comes() {
         successions += outcome.tally.successions;
     }
     assert!(successions >= 8, "{successions} connections took over");
+}
+
+/// What the first scripts of which `is_it` is true of the summary come to.
+fn tally_of(scripts: usize, is_it: impl Fn(&str) -> bool) -> Tally {
+    let mut sum = Tally::default();
+    for script in (0..).map(Script::of).filter(|script| is_it(&script.summary())).take(scripts) {
+        let outcome = play(&script, None, false);
+        assert_eq!(outcome.failure, None, "seed {}: {}", script.seed, script.summary());
+        sum.add(&outcome.tally);
+    }
+    sum
+}
+
+#[test]
+fn slow_readers_get_marks_for_what_they_and_the_publisher_lost() {
+    let tally = tally_of(10, |summary| !summary.contains("; 0 readers"));
+    assert!(tally.messages > 1_000 && tally.marks > 10, "{tally:?}");
+    assert!(tally.unread > tally.marks && tally.unsent > 10, "{tally:?}");
+}
+
+#[test]
+fn feeds_of_one_address_wait_for_its_limits_and_bans() {
+    let tally = tally_of(10, |summary| summary.starts_with("Binance") && !summary.contains("; 0 share"));
+    assert!(tally.put_off > 10 && tally.banned > 0 && tally.repeated > 0, "{tally:?}");
 }
 
 #[test]

@@ -6,6 +6,14 @@ use std::process::{Command, Output, Stdio};
 
 const NO_PATHS: &[&str] = &[];
 
+/// Beginning of the mark of a table whose code has changed since.
+pub(crate) const STALE: &str = "Stale since ";
+
+/// Returns the mark of a result that is stale since the commit `since`.
+pub(crate) fn stale_mark(since: &str) -> String {
+    format!("{STALE}{since}, the last commit with the code that it measures.")
+}
+
 /// The history of a clone that has all of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct History<'a> {
@@ -51,6 +59,19 @@ impl<'a> History<'a> {
     /// Returns twelve digits of the commit that `revision` names.
     pub(crate) fn short(&self, revision: &str) -> Option<String> {
         self.line(&["rev-parse", "--short=12", revision])
+    }
+
+    /// How many commits changed `code` after `commit`, and the last commit before the first of them; `None` if the code
+    /// is still that of `commit`.
+    ///
+    /// That last commit is known when the code changes, so the mark and the change are one commit.
+    pub(crate) fn stale_since(&self, commit: &str, code: &[impl AsRef<OsStr>]) -> Option<(usize, String)> {
+        if !self.differs(commit, code) {
+            return None;
+        }
+        let changes = self.changes(commit, code);
+        let last = changes.first().map_or_else(|| "HEAD".to_owned(), |first| format!("{first}^"));
+        Some((changes.len(), self.short(&last)?))
     }
 
     fn line(&self, arguments: &[&str]) -> Option<String> {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod bpf;
 mod captures;
 mod code;
@@ -50,6 +51,8 @@ enum Command {
     Captures(captures::Arguments),
     /// Build the XDP object again and compare it bit by bit with the committed one.
     Bpf(bpf::Arguments),
+    /// Build the ring's and the cell's hot functions for 64-bit Arm and compare their memory instructions.
+    Assembly(assembly::Arguments),
     /// Make an artefact for other machines under target/dist.
     Dist(dist::Arguments),
 }
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Captures(arguments) => captures::run(&arguments),
         Command::Bpf(arguments) => bpf::run(&arguments),
+        Command::Assembly(arguments) => assembly::run(&arguments),
         Command::Dist(arguments) => dist::run(&arguments),
     };
     outcome.unwrap_or_else(|error| {

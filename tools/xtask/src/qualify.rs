@@ -2,6 +2,7 @@
 
 mod aarch64;
 mod audit_speed;
+pub(crate) mod availability;
 mod calls;
 mod expired;
 mod page;
@@ -28,7 +29,7 @@ struct Qualification {
     about: &'static str,
     /// The code that it judges.
     judges: &'static [&'static str],
-    /// Runs it and returns its result in one line.
+    /// Runs it and returns its result in one line; lines of measured values may follow ([`Measured::of_line`]).
     run: fn(&Path, &Arguments) -> anyhow::Result<String>,
 }
 
@@ -42,25 +43,48 @@ const QUALIFICATIONS: &[Qualification] = &[
     Qualification {
         name: "market-seeds",
         about: "100,000 seeds of the market world",
-        judges: &["crates/tt-market/src", "crates/tt-venue/src", "tools/testkit/src/market_world"],
+        judges: &[
+            "crates/market-feed/src/address",
+            "crates/market-feed/src/updates",
+            "crates/tt-market/src",
+            "crates/tt-venue/src",
+            "tools/testkit/src/market_world",
+        ],
         run: |root, arguments| seeds(root, "market_world", arguments),
     },
     Qualification {
         name: "gate-seeds",
         about: "100,000 seeds of the gate world",
-        judges: &["crates/tt-risk/src", "crates/risk-gate/src", "tools/testkit/src/gate_world"],
+        judges: &[
+            "crates/tt-risk/src",
+            "crates/gate-limits/src",
+            "crates/risk-gate/src",
+            "tools/testkit/src/gate_world",
+        ],
         run: |root, arguments| seeds(root, "gate_world", arguments),
     },
     Qualification {
         name: "gate-aarch64",
         about: "the gate world has the same hashes for 64-bit Arm, under QEMU",
-        judges: &["crates/tt-risk/src", "crates/risk-gate/src", "tools/testkit/src/gate_world"],
+        judges: &[
+            "crates/tt-risk/src",
+            "crates/gate-limits/src",
+            "crates/risk-gate/src",
+            "tools/testkit/src/gate_world",
+        ],
         run: |root, _| aarch64::run(root),
     },
     Qualification {
         name: "planted-worlds",
         about: "the worlds find faults that are planted in the engines",
-        judges: &["crates/tt-turn/src", "crates/tt-market/src", "crates/tt-risk/src", "tools/testkit"],
+        judges: &[
+            "crates/tt-turn/src",
+            "crates/tt-market/src",
+            "crates/tt-risk/src",
+            "crates/market-feed/src/address",
+            "crates/market-feed/src/updates",
+            "tools/testkit",
+        ],
         run: |root, _| planted_worlds(root),
     },
     Qualification {
@@ -68,6 +92,12 @@ const QUALIFICATIONS: &[Qualification] = &[
         about: "a thousand million items through the ring",
         judges: &["crates/tt-sync/src"],
         run: |root, _| ring_items(root),
+    },
+    Qualification {
+        name: "weak-memory",
+        about: "1,000 seeds of the ring's, the cell's and the barrier's litmus programs under Miri, and each weakened ordering",
+        judges: &["crates/tt-sync/src"],
+        run: |_, arguments| weak_memory(arguments),
     },
     Qualification {
         name: "soak",
@@ -90,25 +120,25 @@ const QUALIFICATIONS: &[Qualification] = &[
     Qualification {
         name: "long-calls",
         about: "calls through the shipped TURN server, far beyond every lifetime, without a lost payload",
-        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-server/src"],
+        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-config/src", "crates/turn-server/src"],
         run: calls::run,
     },
     Qualification {
         name: "expired-credentials",
         about: "calls of aioice, pion and Chromium go on after their credentials have expired",
-        judges: &["crates/tt-turn/src", "crates/turn-server/src"],
+        judges: &["crates/tt-turn/src", "crates/turn-config/src", "crates/turn-server/src"],
         run: expired::run,
     },
     Qualification {
         name: "availability",
         about: "what one sender can take from the release build with its default settings",
-        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-server/src"],
-        run: |root, _| availability(root),
+        judges: availability::JUDGES,
+        run: |root, _| availability::run(root),
     },
     Qualification {
         name: "reloads",
         about: "100 reloads of the release build, each of one thing, under 1,000 relayed calls: nothing lost, no pause",
-        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-server/src"],
+        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-config/src", "crates/turn-server/src"],
         run: |root, _| reloads(root),
     },
     Qualification {
@@ -142,14 +172,19 @@ pub(crate) const PUBLISHED: &[&str] = &[
     "tt-market",
     "tt-risk",
     "market-feed",
+    "turn-config",
     "turn-server",
     "tt-os",
     "tt-net",
     "tt-journal",
     "tt-status",
+    "tt-path",
 ];
 const LOAD_PROCESSES: usize = 4;
 const LOAD_RUNS: usize = 3;
+
+const WORLD_SEEDS: u32 = 100_000;
+const LITMUS_SEEDS: u32 = 1_000;
 
 /// Arguments of `cargo xtask qualify`.
 #[derive(Debug, clap::Args)]
@@ -157,9 +192,9 @@ pub(crate) struct Arguments {
     /// Name to run [default: list the names and their last results].
     #[arg(value_parser = QUALIFICATIONS.iter().map(|it| it.name).collect::<Vec<_>>())]
     name: Option<String>,
-    /// Seeds of turn-seeds, market-seeds and gate-seeds.
-    #[arg(long, default_value_t = 100_000)]
-    seeds: u32,
+    /// Seeds [default: 100,000 of turn-seeds, market-seeds and gate-seeds, 1,000 of weak-memory].
+    #[arg(long)]
+    seeds: Option<u32>,
     /// Minutes of soak, long-calls and expired-credentials.
     #[arg(long, default_value_t = 60)]
     minutes: u64,
@@ -173,6 +208,23 @@ struct Kept {
     date: String,
     seconds: u64,
     result: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<Measured>,
+}
+
+/// A value for a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Measured {
+    row: String,
+    value: String,
+}
+
+impl Measured {
+    /// Reads what `testkit::measured` prints.
+    fn of_line(line: &str) -> Option<Self> {
+        let (row, value) = line.strip_prefix("measured ")?.split_once(": ")?;
+        Some(Self { row: row.to_owned(), value: value.to_owned() })
+    }
 }
 
 /// Runs what `arguments` name and keeps its result; without a name, lists what is kept.
@@ -189,14 +241,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let qualification = QUALIFICATIONS.iter().find(|it| it.name == *name).context("no such name")?;
     let (commit, started) = (sim::commit(&root), Instant::now());
-    let result = (qualification.run)(&root, arguments)?;
-    println!("{name}: {result}");
+    let text = (qualification.run)(&root, arguments)?;
+    println!("{name}: {text}");
+    let (result, values) = text.split_once('\n').unwrap_or((&text, ""));
     let date = Command::new("date").args(["-u", "+%F"]).output().context("date")?;
     let kept = Kept {
         command: format!("cargo xtask qualify {}", std::env::args().skip(2).collect::<Vec<_>>().join(" ")),
         date: String::from_utf8_lossy(&date.stdout).trim().to_owned(),
         seconds: started.elapsed().as_secs(),
-        result,
+        result: result.to_owned(),
+        measured: values.lines().filter_map(Measured::of_line).collect(),
         commit,
     };
     if kept.commit.ends_with("-dirty") {
@@ -207,7 +261,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(root.join(FOLDER))?;
     std::fs::write(&file, toml::to_string(&kept)?).with_context(|| file.display().to_string())?;
     println!("kept in {}", file.display());
-    Ok(ExitCode::SUCCESS)
+    availability::accept(&root)?;
+    Ok(if availability::missed(&kept.result).is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One line for each kept result that is older than the code that it judges.
@@ -243,10 +298,25 @@ fn cargo(root: &Path, arguments: &[&str]) -> Command {
 }
 
 fn seeds(root: &Path, world: &str, arguments: &Arguments) -> anyhow::Result<String> {
-    let range = format!("0..{}", arguments.seeds);
+    let range = format!("0..{}", arguments.seeds.unwrap_or(WORLD_SEEDS));
     let arguments =
         ["run", "--quiet", "--locked", "--profile", "checked", "--package", "testkit", "--example", world, "--"];
     last_line(cargo(root, &arguments).arg(range).env("TRUETICK_COMMIT", sim::commit(root)))
+}
+
+/// Runs a suite that only this command runs, and returns the line that it prints.
+fn weak_memory(arguments: &Arguments) -> anyhow::Result<String> {
+    let mut suite = Command::new(std::env::current_exe()?);
+    suite.args(["test", "--install", "weak-memory"]).stdout(Stdio::piped());
+    suite.env("TT_LITMUS_SEEDS", arguments.seeds.unwrap_or(LITMUS_SEEDS).to_string());
+    let (mut running, mut result) = (suite.spawn()?, None);
+    for line in BufReader::new(running.stdout.take().context("no output")?).lines() {
+        let line = line?;
+        println!("{line}");
+        result = line.trim_start().strip_prefix("weak memory: ").map(str::to_owned).or(result);
+    }
+    ensure!(running.wait()?.success(), "it failed");
+    result.context("it was skipped")
 }
 
 /// Seeds within which a world must find a planted fault.
@@ -281,15 +351,6 @@ fn first_failure(world: &Path, seeds: &str) -> anyhow::Result<Option<String>> {
     Ok(failure)
 }
 
-/// The modules of the test `turn` that attack a server.
-const ATTACKS: &[&str] =
-    &["strangers::", "floods::", "pools::", "spray::", "handshake_loops::", "user_files::", "streams::bounds::"];
-
-fn availability(root: &Path) -> anyhow::Result<String> {
-    let text = of_the_release(root, ATTACKS)?;
-    text.lines().find(|line| line.starts_with("test result: ")).map(str::to_owned).context("libtest has no result")
-}
-
 fn reloads(root: &Path) -> anyhow::Result<String> {
     let text = of_the_release(root, &["reload_calls::"])?;
     let is_measured = |line: &&str| line.contains(" calls, ") || line.starts_with("a Binding ");
@@ -298,8 +359,15 @@ fn reloads(root: &Path) -> anyhow::Result<String> {
     Ok(measured.join("; "))
 }
 
-/// Runs `modules` of the test `turn` against the release build, and returns what they print.
+/// Runs `modules` of the test `turn` against the release build, and returns what they print. All must pass.
 fn of_the_release(root: &Path, modules: &[&str]) -> anyhow::Result<String> {
+    let (text, has_passed) = judged_of_the_release(root, modules)?;
+    ensure!(has_passed, "a test failed");
+    Ok(text)
+}
+
+/// The same, and whether all have passed.
+fn judged_of_the_release(root: &Path, modules: &[&str]) -> anyhow::Result<(String, bool)> {
     ensure!(cargo(root, &["build", "--release", "--locked"]).status()?.success(), "the program does not build");
     let arguments = ["test", "--quiet", "--locked", "--package", "truetick", "--test", "turn", "--"];
     let mut tests = cargo(root, &arguments);
@@ -307,8 +375,10 @@ fn of_the_release(root: &Path, modules: &[&str]) -> anyhow::Result<String> {
     let output = tests.env("TRUETICK_PROGRAM", root.join("target/release/truetick")).output().context("cargo")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     println!("{text}");
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(text)
+    if !output.status.success() {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok((text, output.status.success()))
 }
 
 fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<String> {

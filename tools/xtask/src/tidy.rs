@@ -19,6 +19,7 @@ mod words;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::qualify::availability;
 use crate::tree::Tree;
 use crate::violation::Violation;
 
@@ -53,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.accept {
         ratchet::accept(&root, &tree)?;
         kept_results::accept(&root, &tree)?;
+        availability::accept(&root)?;
     }
     if !crate::in_ci() {
         notes(&Tree::read(&root)?).iter().for_each(|note| println!("note: {note}"));
@@ -97,6 +99,7 @@ pub(crate) fn violations(root: &Path) -> anyhow::Result<Vec<Violation>> {
         Ok(found) => violations.extend(found),
         Err(reason) => println!("skipped: kept results, {reason}"),
     }
+    violations.extend(availability::check(root, &tree));
     violations.extend(crate::conformance::check(&tree));
     if crate::in_ci() {
         violations.extend(notes(&tree));

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+use tt_model::sort_short_by_key;
 use tt_status::market::{Book, Level, MarketStatus};
 use tt_status::market_streams::MarketStreams;
 
@@ -133,7 +134,7 @@ impl Books {
             }
         }
         if !failed.is_empty() {
-            self.incidents.make_contiguous().sort_by_key(|known| known.incident.at_unix_ns);
+            sort_short_by_key(self.incidents.make_contiguous(), |known| known.incident.at_unix_ns);
         }
         failed
     }

@@ -186,8 +186,8 @@ async fn updates(
             amiss(report, ended, Finding::failed(summary, advice))
         }
     };
-    let kinds: serde_json::Map<_, _> =
-        visit.observations.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
+    let mut kinds = serde_json::Map::new();
+    kinds.extend(visit.observations.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())));
     let finding =
         finding.fact("frames", visit.observations.frames).fact("bytes", visit.observations.bytes).fact("kinds", kinds);
     Ok(report.end(Step::Updates, of, &finding)?)

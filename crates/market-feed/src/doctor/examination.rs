@@ -142,7 +142,9 @@ async fn instruments(
         format!("{} price step {px}, quantity step {qty}", listing.symbol)
     };
     let shown: Vec<String> = found.iter().map(steps).collect();
-    let count = listed.entries.iter().map(|listing| &listing.symbol).collect::<BTreeSet<_>>().len();
+    let mut symbols = BTreeSet::new();
+    symbols.extend(listed.entries.iter().map(|listing| &listing.symbol));
+    let count = symbols.len();
     let finding = if missing.is_empty() {
         Finding::ok(format!("{count} listed; {}", shown.join("; ")))
     } else {

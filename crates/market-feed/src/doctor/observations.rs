@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tt_market::DropReason;
+use tt_model::sort_short_by_key;
 use tt_venue::ParseError;
 use tt_venue::Venue;
 use tt_venue::event::{Control, Event};
@@ -82,7 +83,7 @@ impl Observations {
     /// Lags in their order.
     pub(super) fn sorted_lags_ns(&self) -> Vec<i64> {
         let mut lags = self.lags_ns.clone();
-        lags.sort_unstable();
+        sort_short_by_key(&mut lags, |lag| *lag);
         lags
     }
 }

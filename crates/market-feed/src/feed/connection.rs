@@ -20,6 +20,7 @@ use super::relisting;
 use super::snapshots::Fetched;
 use super::succession::Succession;
 use crate::account::{self, LoggedIn, LoginError, Renewal, RequestLogin};
+use crate::address::Fetching;
 use crate::arrivals::SilentTopic;
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
@@ -62,6 +63,8 @@ pub(super) struct Connection<'a> {
     /// The link that is listened to first, so that none waits for another for ever.
     pub(super) next_link: usize,
     pub(super) fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
+    /// The books among them that are to begin.
+    pub(super) fetching: Fetching,
     /// Books whose snapshots wait until the venue has answered all requests: one from before its updates cannot join.
     pub(super) held: Vec<InstrumentId>,
     /// When the account's login is to be renewed, and how.
@@ -79,12 +82,12 @@ pub(super) fn listen_key(feed: &Feed, index: usize) -> Option<&str> {
 
 /// Connects, subscribes, and follows until something ends it. The books are stale when this returns.
 pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
-    let (fetches, held) = (FuturesUnordered::new(), Vec::new());
+    let (fetches, fetching, held) = (FuturesUnordered::new(), Fetching::default(), Vec::new());
     let (renewal, renewing, relisting) = (None, FuturesUnordered::new(), FuturesUnordered::new());
     let (links, succession) = (Vec::new(), Succession::new(feed));
     feed.verifier.end_step();
     let mut connection =
-        Connection { succession, feed, links, next_link: 0, fetches, held, renewal, renewing, relisting };
+        Connection { succession, feed, links, next_link: 0, fetches, fetching, held, renewal, renewing, relisting };
     let opened = tokio::select! {
         _ = stop.wait_for(|stop| *stop) => Err(Ended::Stopped),
         opened = connection.open() => opened.map_err(Ended::Lost),

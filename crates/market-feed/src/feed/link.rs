@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_market::ConnectionId;
 use tt_meter::Clock;
+use tt_model::Nanos;
 use tt_os::clock::unix_now;
 use tt_venue::rules::{Numbering, Rate, Topic};
 
@@ -204,7 +205,9 @@ impl Link {
             return Poll::Pending;
         }
         let due = self.due.get_or_insert_with(|| {
-            let at = self.address.send(self.pace.take(self.rate, self.opened));
+            let now = self.opened.elapsed();
+            let at = self.pace.take(self.rate, Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)));
+            let at = self.address.send(self.opened + Duration::from_nanos(at.0));
             Box::pin(tokio::time::sleep_until(at.into()))
         });
         ready!(due.as_mut().poll(cx));

@@ -29,27 +29,24 @@ pub(super) struct Fetched {
 }
 
 impl Connection<'_> {
-    /// Requests a snapshot to join, as soon as the venue's limits allow.
+    /// Requests a snapshot to join, as soon as the venue's limits allow, unless one is on its way.
     pub(super) fn fetch(&mut self, instrument: InstrumentId) {
+        if !self.fetching.begin(instrument) {
+            return;
+        }
         let at = self.feed.address.fetch(self.feed.config.timing.snapshot_gap);
         self.fetch_at(instrument, Purpose::Join, at);
     }
 
     /// Requests a snapshot at a moment that was reserved.
-    pub(super) fn fetch_at(&mut self, instrument: InstrumentId, purpose: Purpose, mut at: Instant) {
+    pub(super) fn fetch_at(&mut self, instrument: InstrumentId, purpose: Purpose, at: Instant) {
         let symbol = self.symbol(instrument);
         // Elsewhere snapshots come on the socket.
         let Some(path) = self.feed.config.snapshot_path(&symbol) else { return };
         let (uris, clock) = (self.feed.config.rest_uris(&path), self.feed.clock);
-        let address = self.feed.address.clone();
-        let gap = self.feed.config.timing.snapshot_gap;
+        let place = self.feed.address.place(at, self.feed.config.timing.snapshot_gap);
         self.fetches.push(Box::pin(async move {
-            tokio::time::sleep_until(at.into()).await;
-            // A ban that came meanwhile holds for what had been put off, too.
-            while address.is_held(at) {
-                at = address.fetch(gap);
-                tokio::time::sleep_until(at.into()).await;
-            }
+            place.wait().await;
             let response = match uris {
                 Ok(uris) => rest::send_to(&uris, RestRequest::get(), clock).await,
                 Err(error) => Err(rest::Failed::new(error)),
@@ -60,6 +57,9 @@ impl Connection<'_> {
 
     pub(super) fn take_snapshot(&mut self, fetched: Fetched) {
         let Fetched { instrument, purpose, response } = fetched;
+        if purpose == Purpose::Join {
+            self.fetching.end(instrument);
+        }
         let feed = &mut *self.feed;
         let now = unix_now();
         let header = feed.address.weight_header();

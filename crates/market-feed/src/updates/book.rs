@@ -233,7 +233,7 @@ impl BookCopy {
             || self.views.iter().any(|view| view.readers.are_behind())
     }
 
-    pub(super) fn subscribe(&mut self, kind: StreamKind, sink: &Arc<dyn Sink>, counts: &Counts) {
+    pub(super) fn subscribe(&mut self, kind: StreamKind, sink: &Arc<dyn Sink>, counts: &Counts, now: Instant) {
         match kind {
             StreamKind::Books { depth, every } => {
                 let book = BookState {
@@ -248,7 +248,7 @@ impl BookCopy {
                     self.views.push(View::new(depth, every, &book));
                     self.views.len() - 1
                 });
-                self.views[index].add(sink, &book);
+                self.views[index].add(sink, &book, now);
             }
             StreamKind::Trades => {
                 let shown: Vec<TradePrint> = self.trades.iter().copied().collect();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::Thread;
 
 use tt_market::board::{Board, TopOfBook, TradePrint};
 use tt_market::changes::{BookEvent, BookEventKind};
@@ -12,6 +11,7 @@ use tt_market::{BookSide, Engine, Proof};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_sync::spsc::Producer;
 
+use super::handover::Handover;
 use super::slot::{CHANGES_PER_SLOT, Change, First, Head, Kind, LEVELS_PER_SLOT, Slot};
 
 /// A feed's events on their way to the publisher.
@@ -26,15 +26,21 @@ pub(crate) struct UpdateSender {
     /// Steps that are sent before the instrument's next book.
     steps: Vec<(InstrumentId, Decimal, Decimal)>,
     lost: Arc<AtomicU64>,
-    /// Whether something was sent since the publisher was woken.
+    /// Whether something was sent since the last handover.
     has_sent: bool,
-    publisher: Thread,
+    /// `None` if the caller takes the ring's events.
+    handover: Option<Handover>,
 }
 
 impl UpdateSender {
-    pub(super) fn new(ring: Producer<Slot>, instruments: usize, lost: Arc<AtomicU64>, publisher: Thread) -> Self {
+    pub(super) fn new(
+        ring: Producer<Slot>,
+        instruments: usize,
+        lost: Arc<AtomicU64>,
+        handover: Option<Handover>,
+    ) -> Self {
         let event = Vec::with_capacity(ring.capacity());
-        Self { ring, event, owed: vec![0; instruments], owing: 0, steps: Vec::new(), lost, has_sent: false, publisher }
+        Self { ring, event, owed: vec![0; instruments], owing: 0, steps: Vec::new(), lost, has_sent: false, handover }
     }
 
     /// Writes an event; [`finish`](Self::finish) publishes it.
@@ -70,10 +76,8 @@ impl UpdateSender {
 
     /// Publishes the event that was begun; as a whole book where one is owed.
     pub(crate) fn finish(&mut self, engine: &Engine, head: Head) {
-        if head.kind == Kind::Snapshot || self.owed[head.instrument as usize] > 0 {
-            return self.send_whole(engine, head);
-        }
-        let sent = self.push();
+        let is_whole = head.kind == Kind::Snapshot || self.owed[head.instrument as usize] > 0;
+        let sent = if is_whole { self.send_whole(engine, head) } else { self.push() };
         self.settle(head.instrument, sent);
     }
 
@@ -94,10 +98,12 @@ impl UpdateSender {
         }
     }
 
-    /// Wakes the publisher, if it sleeps and there is something for it.
+    /// Has what was sent published, if there is something.
     pub(crate) fn wake(&mut self) {
-        if std::mem::take(&mut self.has_sent) {
-            self.publisher.unpark();
+        if std::mem::take(&mut self.has_sent)
+            && let Some(handover) = &self.handover
+        {
+            handover.publish();
         }
     }
 
@@ -116,15 +122,17 @@ impl UpdateSender {
             let id = InstrumentId(index as u32);
             let Some(top) = board.top_of_book(id).filter(|_| self.owed[index] > 0) else { continue };
             // Its next event is a snapshot.
-            if top.status.proof != Proof::Syncing {
-                self.send_whole(engine, status_of(id, &top));
+            // One that finds no room again is no further event.
+            if top.status.proof != Proof::Syncing && self.send_whole(engine, status_of(id, &top)) {
+                self.settle(id.0, true);
             }
         }
         self.wake();
     }
 
-    /// Sends all levels. A book that is stale has none: the last ones that were proved are not known any more.
-    fn send_whole(&mut self, engine: &Engine, head: Head) {
+    /// Sends all levels; `false` if there is no room. A book that is stale has none: the last ones that were proved are not
+    /// known any more.
+    fn send_whole(&mut self, engine: &Engine, head: Head) -> bool {
         let id = InstrumentId(head.instrument);
         let is_known = match head.status.proof {
             Proof::Stale => false,
@@ -135,8 +143,7 @@ impl UpdateSender {
         let steps = self.steps.iter().position(|(known, ..)| *known == id);
         let slots = 2 + usize::from(steps.is_some()) + levels.div_ceil(LEVELS_PER_SLOT);
         if self.ring.capacity() - self.ring.occupancy() < slots {
-            self.settle(head.instrument, false);
-            return;
+            return false;
         }
         let lost = self.owed[id.0 as usize];
         self.event.clear();
@@ -162,8 +169,7 @@ impl UpdateSender {
                 self.event.push(slot);
             }
         }
-        let sent = self.push();
-        self.settle(head.instrument, sent);
+        self.push()
     }
 
     /// Publishes the event as a whole, or nothing of it.

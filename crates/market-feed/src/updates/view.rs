@@ -19,9 +19,15 @@ pub(super) struct Counts {
     gaps: AtomicU64,
     lost: AtomicU64,
     pub(super) lost_by_feeds: Arc<AtomicU64>,
+    readers: AtomicU64,
 }
 
 impl Counts {
+    /// Readers of all books and accounts, with those whose end was not noticed yet.
+    pub(super) fn readers(&self) -> u64 {
+        self.readers.load(Relaxed)
+    }
+
     pub(super) fn read(&self) -> StreamCounts {
         StreamCounts {
             messages: self.messages.load(Relaxed),
@@ -52,6 +58,7 @@ impl Readers {
         let lost = u64::from(!sink.offer(first));
         self.has_offered = true;
         counts.messages.fetch_add(1 - lost, Relaxed);
+        counts.readers.fetch_add(1, Relaxed);
         self.readers.push(Reader { sink: Arc::downgrade(sink), lost });
     }
 
@@ -74,7 +81,10 @@ impl Readers {
         let mut made = None;
         self.has_offered = true;
         self.readers.retain_mut(|reader| {
-            let Some(sink) = reader.sink.upgrade() else { return false };
+            let Some(sink) = reader.sink.upgrade() else {
+                counts.readers.fetch_sub(1, Relaxed);
+                return false;
+            };
             if reader.lost == 0 && sink.offer(message) {
                 counts.messages.fetch_add(1, Relaxed);
                 return true;
@@ -97,7 +107,10 @@ impl Readers {
         let mut made = None;
         self.has_offered = true;
         self.readers.retain_mut(|reader| {
-            let Some(sink) = reader.sink.upgrade() else { return false };
+            let Some(sink) = reader.sink.upgrade() else {
+                counts.readers.fetch_sub(1, Relaxed);
+                return false;
+            };
             reader.catch_up(&*sink, subject, counts, || Arc::clone(made.get_or_insert_with(&whole)));
             true
         });
@@ -189,9 +202,9 @@ impl View {
     }
 
     /// Sends a first message to a new reader. A view that waits sends first what it has, so that its next message begins at this one.
-    pub(super) fn add(&mut self, sink: &Arc<dyn Sink>, book: &BookState<'_>) {
+    pub(super) fn add(&mut self, sink: &Arc<dyn Sink>, book: &BookState<'_>, now: Instant) {
         if self.pending.is_some() {
-            self.flush(book, Instant::now());
+            self.flush(book, now);
         }
         self.readers.add(sink, &book.whole(self.seq, self.depth), book.counts);
     }

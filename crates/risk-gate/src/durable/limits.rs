@@ -1,13 +1,13 @@
 //! The limits of a gate with a journal: loads, and temporary limits that revert when the system's clock says so.
 
 use anyhow::{Context as _, Result, ensure};
+use gate_limits::LimitsFile;
 use tt_os::clock::WallTime;
 use tt_risk::GateError;
 
 use super::DurableGate;
 use crate::input::{Answer, Input, perform};
 use crate::journal::Keeper;
-use crate::limits_file::LimitsFile;
 
 impl<K: Keeper> DurableGate<K> {
     /// Replaces all limits between two inputs; returns the version, which verdicts name.

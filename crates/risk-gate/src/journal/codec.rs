@@ -3,13 +3,13 @@
 pub(super) mod fields;
 pub(super) mod fixed;
 
+use gate_limits::LimitsFile;
 use tt_model::{InstrumentId, Report};
 use tt_os::clock::WallTime;
 use tt_risk::money::{Conversion, Ratio};
 use tt_risk::{GateError, InstrumentState, KillSwitch, Mark, Mode, Outcome};
 
 use crate::input::{Answer, Input};
-use crate::limits_file::LimitsFile;
 use fields::{
     Take, added, put_difference, put_i64, put_late_fields, put_limits, put_statement, put_u16, put_u32, put_u64,
     set_intent, set_mark, set_report, set_verdict,

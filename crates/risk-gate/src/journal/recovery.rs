@@ -5,12 +5,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use gate_limits::{Excess, LimitsFile};
 use tt_journal::SegmentFolder;
 use tt_journal::segments::Disk;
 
 use super::Storage;
 use super::replay::{JournalReader, Replay, Replayed, open, replay};
-use crate::limits_file::{Excess, LimitsFile};
 
 /// The end of a snapshot's name, and that of one that is being written.
 const EXTENSION: &str = "ttsnap";
@@ -146,7 +146,8 @@ pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
             numbers.push(number);
         }
     }
-    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    numbers.sort_unstable();
+    numbers.reverse();
     Ok(numbers)
 }
 

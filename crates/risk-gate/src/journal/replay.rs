@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use gate_limits::LimitsFile;
 use tt_journal::segments::Disk;
 use tt_journal::{JournalEnd, SegmentEntry, SegmentFolder, SegmentReader};
 use tt_model::{Breach, InstrumentId, Verdict};
@@ -12,7 +13,6 @@ use tt_risk::{Gate, Limits, Mark};
 
 use super::codec;
 use crate::input::{Answer, Input, perform};
-use crate::limits_file::LimitsFile;
 
 /// A record of a gate's journal.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,14 +14,16 @@
 
 mod words;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, ensure};
+use gate_limits::LimitsFile;
 use sha2::{Digest as _, Sha256};
 use tt_journal::JournalEnd;
 use tt_risk::{Capacity, Gate, Mark};
 
 use super::codec::fields::{Take, added, put_limits, put_u16, put_u32, put_u64, set_mark};
 use super::replay::Replay;
-use crate::limits_file::LimitsFile;
 use words::{WordReader, WordWriter};
 
 const MAGIC: [u8; 8] = *b"TTSNAP\r\n";
@@ -114,17 +116,17 @@ impl Replay {
     fn of_fields(from: &mut Take<'_>, limits: LimitsFile) -> Option<Self> {
         let [limits_ns, records, now_ns] = [from.u64()?, from.u64()?, from.u64()?];
         let is_journal_lost = from.bool()?;
-        let count = from.u32()?;
-        let last_seqs = (0..count).map(|_| Some((from.u16()?, from.u64()?))).collect::<Option<_>>()?;
-        let count = from.u32()?;
-        let mark = |from: &mut Take<'_>| {
+        let (mut last_seqs, mut marks, mut changed_limits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for _ in 0..from.u32()? {
+            last_seqs.insert(from.u16()?, from.u64()?);
+        }
+        for _ in 0..from.u32()? {
             let (instrument, set_ns, mark) = (from.u32()?, from.u64()?, from.mark()?);
-            Some((instrument, (set_ns, Mark { proof_ns: from.u64()?, ..mark })))
-        };
-        let marks = (0..count).map(|_| mark(&mut *from)).collect::<Option<_>>()?;
-        let count = from.u32()?;
-        let changed = |_| Some(((from.u16()?, from.u32()?), from.limits()?));
-        let changed_limits = (0..count).map(changed).collect::<Option<_>>()?;
+            marks.insert(instrument, (set_ns, Mark { proof_ns: from.u64()?, ..mark }));
+        }
+        for _ in 0..from.u32()? {
+            changed_limits.insert((from.u16()?, from.u32()?), from.limits()?);
+        }
         let [accounts, producers, currencies] = [from.u16()?, from.u16()?, from.u16()?];
         let [instruments, orders, executions, routes] = [from.u32()?, from.u32()?, from.u32()?, from.u32()?];
         let capacity = Capacity { accounts, instruments, producers, orders, executions, routes, currencies };

@@ -25,14 +25,13 @@ pub(super) fn check(path: &Path, as_json: bool) -> Result<ExitCode> {
     let meaning = limits.meaning(now_ns);
     let (version, sha256) = (limits.version(), limits.hash_text());
     if as_json {
-        let places = meaning.into_iter().map(|(place, values)| {
-            let values = values.into_iter().map(|(key, value)| (key.to_owned(), json!(value)));
-            (place, json!(values.collect::<serde_json::Map<_, _>>()))
-        });
-        let report = json!({
-            "version": version, "sha256": sha256, "limits": places.collect::<serde_json::Map<_, _>>(),
-            "reverts": reverts, "warnings": warnings,
-        });
+        let mut places = serde_json::Map::new();
+        for (place, values) in meaning {
+            let of_place = places.entry(place).or_insert_with(|| json!({}));
+            values.into_iter().for_each(|(key, value)| of_place[key] = value.into());
+        }
+        let report =
+            json!({ "version": version, "sha256": sha256, "limits": places, "reverts": reverts, "warnings": warnings });
         stdout::write(&format!("{report}\n"));
         return Ok(ExitCode::SUCCESS);
     }

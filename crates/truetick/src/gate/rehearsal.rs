@@ -142,8 +142,8 @@ fn print_times(out: &mut impl Write, times: &Times, as_json: bool) -> Result<()>
     let stages = [("frame", &times.frame), ("mark", &times.mark), ("verdict", &times.verdict)];
     let quantiles = stages.map(|(name, cycles)| (name, cycles_quantiles(cycles, calibration())));
     if as_json {
-        let stages: serde_json::Map<_, _> =
-            quantiles.into_iter().map(|(name, times)| (name.to_owned(), json!(times))).collect();
+        let mut stages = serde_json::Map::new();
+        stages.extend(quantiles.into_iter().map(|(name, times)| (name.to_owned(), json!(times))));
         writeln!(out, "{}", json!({ "stages": stages }))?;
         return Ok(());
     }

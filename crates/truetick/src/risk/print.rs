@@ -92,7 +92,8 @@ pub(super) fn total(out: &mut impl Write, gate: &Gate, as_json: bool) -> io::Res
     let reports: Vec<_> = Outcome::NAMES.iter().map(|(name, outcome)| (*name, counters.reports(*outcome))).collect();
     let seen = reports.iter().filter(|(_, count)| *count > 0);
     if as_json {
-        let reports: serde_json::Map<_, _> = seen.map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
+        let mut reports = serde_json::Map::new();
+        reports.extend(seen.map(|(name, count)| ((*name).to_owned(), json!(count))));
         let total = json!({ "intents": intents, "accepted": accepted, "rejected": rejected, "reports": reports });
         return writeln!(out, "{total}");
     }

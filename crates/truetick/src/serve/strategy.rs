@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use market_feed::{Feeds, Instrument, Reader};
 use risk_gate::{Board, LimitsFile, Quote, QuoteSource};
-use tt_model::InstrumentId;
+use tt_model::{InstrumentId, sort_short_by_key};
 use tt_status::Reading;
 use tt_status::accounting::{Accounting, Stages};
 use tt_status::risk::{
@@ -250,7 +250,7 @@ fn config(feeds: &Feeds, flags: Flags, stop: &AtomicBool) -> Result<DemoConfig> 
         books.push((instrument, known, factor));
     }
     ensure!(!instruments.is_empty(), "no instrument of the limits is in a feed");
-    books.sort_by_key(|(instrument, ..)| instrument.0);
+    sort_short_by_key(&mut books, |(instrument, ..)| *instrument);
     let quotes = Arc::new(BookQuotes(books));
     Ok(DemoConfig { limits, instruments, quotes, intents_per_s, open_max, silent_after, seed })
 }

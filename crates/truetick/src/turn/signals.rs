@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use tt_os::shutdown::Signal;
+use tt_os::shutdown::{Events, Signal};
 use turn_server::Running;
 use turn_users::Follower;
 
@@ -32,29 +32,21 @@ pub(super) struct SignalLoop<'a> {
 impl SignalLoop<'_> {
     /// Handles `events` until the server must stop, and returns the exit status.
     pub(super) fn run(mut self, events: &Receiver<Event>) -> ExitCode {
+        let mut events = Events::new(events, |event| matches!(event, Event::Signal(Signal::Hangup)));
         let mut draining: Option<Instant> = None;
         loop {
-            let event = match draining {
-                None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(_) => events.recv_timeout(CHECK_EVERY),
-            };
-            let signal = match event {
-                Ok(Event::Request(reply)) => {
-                    reply.send(&self.reload());
-                    continue;
+            match (events.next(draining.map(|_| CHECK_EVERY)), draining) {
+                (Ok(Event::Request(reply)), _) => reply.send(&self.reload()),
+                (Ok(Event::Signal(Signal::Hangup)), _) => drop(self.reload()),
+                (Ok(Event::Signal(Signal::Terminate)), None) if !self.drain_timeout.is_zero() => {
+                    draining = Some(self.drain());
                 }
-                Ok(Event::Signal(signal)) => Ok(signal),
-                Err(error) => Err(error),
-            };
-            match (signal, draining) {
-                (Ok(Signal::Hangup), _) => drop(self.reload()),
-                (Ok(Signal::Terminate), None) if !self.drain_timeout.is_zero() => draining = Some(self.drain()),
-                (Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected), None) => {
+                (Ok(Event::Signal(Signal::Terminate | Signal::Interrupt)) | Err(RecvTimeoutError::Disconnected), _) => {
+                    if draining.is_some() {
+                        return self.drained("second signal");
+                    }
                     tracing::info!("stopping");
                     return ExitCode::SUCCESS;
-                }
-                (Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected), Some(_)) => {
-                    return self.drained("second signal");
                 }
                 (Err(RecvTimeoutError::Timeout), Some(deadline)) => {
                     if self.running.allocations() == 0 || Instant::now() >= deadline {

@@ -13,9 +13,10 @@ fn read(path: &str) -> String {
 
 /// Source files of the gate.
 fn sources() -> String {
-    let mut folders = ["crates/risk-gate/src", "crates/truetick/src/risk", "crates/truetick/src/gate"]
-        .map(|of| root().join(of))
-        .to_vec();
+    let mut folders =
+        ["crates/risk-gate/src", "crates/gate-limits/src", "crates/truetick/src/risk", "crates/truetick/src/gate"]
+            .map(|of| root().join(of))
+            .to_vec();
     let mut text = read("crates/truetick/src/risk.rs") + &read("crates/truetick/src/gate.rs");
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {

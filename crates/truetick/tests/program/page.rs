@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::served::Served;
+use crate::served::{Served, program};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use testkit::{Requirement, find_browser, require};
@@ -280,7 +280,7 @@ fn an_operator_sees_attacks_and_ends_allocations() {
     std::fs::write(&token, TOKEN).expect("written");
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).expect("its mode");
     let http = format!("127.0.0.1:{port}");
-    let mut server = Command::new(env!("CARGO_BIN_EXE_truetick"));
+    let mut server = Command::new(program());
     server.args([
         "--log-level",
         "error",

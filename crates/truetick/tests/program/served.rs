@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,11 @@ use serde_json::Value;
 
 /// How long anything may take that is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test: the one that `TRUETICK_PROGRAM` names, or the one of this build.
+pub(crate) fn program() -> PathBuf {
+    testkit::program(env!("CARGO_BIN_EXE_truetick"))
+}
 
 /// The process on free ports; killed when dropped.
 pub(crate) struct Served {
@@ -37,7 +43,7 @@ impl Served {
 
     /// Starts the program with `arguments`, and waits for the line with its page.
     pub(crate) fn of(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_truetick"))
+        let mut child = Command::new(program())
             .args(["--log-level", "error"])
             .args(arguments)
             .stdout(Stdio::piped())

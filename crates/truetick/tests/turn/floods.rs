@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use testkit::{Requirement, require};
+use testkit::{Requirement, measured, require};
 
 use crate::server::{PASSWORD, Server, USER};
 use flood::{Came, Kind};
@@ -28,6 +28,8 @@ const WARMUP: Duration = Duration::from_secs(1);
 const ECHOES: u32 = 200;
 /// RFC 8489 section 6.2.1: a client sends its request again after 500 ms.
 const RETRANSMIT: Duration = Duration::from_millis(500);
+/// Datagrams in a second of a flood beyond what the server reads.
+const OVERLOAD: u32 = 200_000;
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 /// A new client has its allocation by then.
 const LET_IN: Duration = Duration::from_secs(2);
@@ -76,7 +78,7 @@ fn require_withstood(kind: Kind, over: Over) -> Option<Came> {
         let let_in = network.on(Side::Outside, || {
             let started = Instant::now();
             let mut new = Client::on(HONEST, listener, USER, PASSWORD);
-            new.retransmits_after = Some(Duration::from_millis(500));
+            new.retransmits_after = Some(RETRANSMIT);
             new.allocate().unwrap();
             started.elapsed()
         });
@@ -95,6 +97,17 @@ fn require_withstood(kind: Kind, over: Over) -> Option<Came> {
     assert!(echoes.sent >= 1_000, "too few to detect a loss of one in a thousand: {echoes:?}");
     assert!(echoes.lost() * 1_000 <= echoes.sent, "the old client's relay lost {} of {}", echoes.lost(), echoes.sent);
     server.stop();
+    measured(
+        "forged sources",
+        format_args!(
+            "{kind:?} over {over:?} at {:.0}/s: {} of {} first tries challenged, the old client lost {} of {}",
+            came.rate(),
+            tries.challenged,
+            tries.made,
+            echoes.lost(),
+            echoes.sent
+        ),
+    );
     Some(came)
 }
 
@@ -190,6 +203,46 @@ impl OldClient {
         }
         new
     }
+}
+
+/// More than one worker can read, from a generator that shares its CPU. The client's datagrams do not share the loss.
+#[test]
+fn a_client_loses_nothing_to_a_flood_beyond_what_its_worker_reads() {
+    let Some(network) = require(Requirement::NetNamespace, Network::make()) else { return };
+    let (listen, ip, honest) = (format!("{SERVER}:0"), SERVER.to_string(), format!("{HONEST}/32"));
+    let flags = ["--listen", &listen, "--relay-ip", &ip, "--allow-peer", &honest, "--workers", "1"];
+    let server = network.on(Side::Server, || Server::start(&flags));
+    let listener = server.listen[0];
+    let mut old = network.on(Side::Outside, || OldClient::new(listener));
+    let is_over = AtomicBool::new(false);
+    let (came, echoes, tries) = thread::scope(|scope| {
+        let flooding = scope.spawn(|| {
+            let came = network.on(Side::Outside, || flood::udp_at(OVERLOAD, Kind::Binding, listener, FLOOD));
+            is_over.store(true, Ordering::Relaxed);
+            came
+        });
+        let make_tries = || network.on(Side::Outside, || FirstTries::make_while(listener, &is_over));
+        let trying = [(); 8].map(|()| scope.spawn(make_tries));
+        let echoes = old.echo_while(&is_over, u32::MAX);
+        let tries = trying.map(|one| one.join().unwrap());
+        (flooding.join().unwrap(), echoes, tries)
+    });
+    let farewell = server.stop();
+    let made: u32 = tries.iter().map(|it| it.made).sum();
+    let challenged: u32 = tries.iter().map(|it| it.challenged).sum();
+    println!("{:.0}/s, {came:?}; {echoes:?}; {challenged} of {made} first tries; {}", came.rate(), farewell.line);
+    assert!(farewell.line.contains("dropped by the kernel"), "no more than it reads: {}", farewell.line);
+    assert!(echoes.sent >= 1_000 && echoes.lost() * 1_000 <= echoes.sent, "the old client lost {echoes:?}");
+    assert!(challenged > 0, "strangers get a share: 0 of {made}");
+    measured(
+        "forged sources",
+        format_args!(
+            "{:.0}/s, more than a worker reads: the old client lost {} of {}, {challenged} of {made} first tries challenged",
+            came.rate(),
+            echoes.lost(),
+            echoes.sent
+        ),
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod bans;
 mod configuration;
 mod drain;
 mod ended;
+mod half_sent;
 mod kernel_path;
 mod logs;
 mod memory;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use testkit::measured;
 use testkit::turn_client::{Client, EVEN_PORT};
 
 use crate::server::{PASSWORD, Server, USER};
@@ -44,7 +45,7 @@ fn assert_bob_is_served(server: SocketAddr) {
     for number in 0..FIRST {
         assert_eq!(client.bind_channel(0x4000 + number, peer(number)), 0, "channel {number}");
     }
-    for number in 0..FIRST / 2 {
+    for number in 0..FIRST {
         let mut client = Client::new(server, BOB, BOB_PASSWORD);
         assert_eq!(client.allocate_with(&[(EVEN_PORT, &[0x80])]).err(), None, "reservation {number}");
     }
@@ -77,27 +78,43 @@ fn one_user_leaves_the_first_ten_of_everything_to_another() {
         is_over.store(true, Ordering::Relaxed);
         served.unwrap();
     });
+    let refused = refused.into_inner();
+    measured(
+        "ports and allocations",
+        format_args!("{FIRST} of {FIRST} of each while {refused} Allocates of another user were rejected"),
+    );
 }
 
-/// 300 allocations with as many permissions and channels as one may have.
+/// Takes as many channels and permissions as one allocation may have, and returns of which there were too few.
+fn take_all(client: &mut Client) -> [bool; 2] {
+    let runs_out = |take: &mut dyn FnMut(u16) -> u16, most: u16| {
+        let code = (0..most).map(take).find(|code| *code != 0);
+        assert!(matches!(code, None | Some(508)), "{code:?}");
+        code.is_some()
+    };
+    let channels = runs_out(&mut |number| client.bind_channel(0x4000 + number, peer(number)), 64);
+    [channels, runs_out(&mut |number| client.permit(peer(number)), 240)]
+}
+
+/// 300 allocations with as many permissions and channels as one may have, at the rate of the default.
 #[test]
-fn permissions_of_one_user_leave_the_first_ten_to_another() {
-    let server = start(&["--user-allocations-per-second", "0"]);
+fn permissions_and_channels_of_one_user_leave_the_first_ten_to_another() {
+    let server = start(&[]);
     let mut clients: Vec<_> = (0..300).map(|_| attacker(server.listen[0])).collect();
     let mut refused = 0;
     for client in &mut clients {
-        client.allocate().unwrap();
-        for number in 0..240 {
-            let code = client.permit(peer(number));
-            assert!(matches!(code, 0 | 508), "{code}");
-            if code == 508 {
-                refused += 1;
-                break;
-            }
+        let started = Instant::now();
+        while let Err(code) = client.allocate() {
+            assert!(code == 486 && started.elapsed() < PATIENCE, "{code}");
         }
+        refused += usize::from(take_all(client)[1]);
     }
-    assert!(refused > 100, "{refused}: the pool is not used up");
+    assert!(refused > 100, "{refused}: the pool of permissions is not used up");
     assert_bob_is_served(server.listen[0]);
+    measured(
+        "permissions and channels",
+        format_args!("{FIRST} of {FIRST} of each after another user's {refused} allocations of 300 got no more"),
+    );
 }
 
 #[test]
@@ -106,19 +123,15 @@ fn a_small_server_leaves_the_first_ten_to_another_user() {
     let mut clients: Vec<_> = (0..64).map(|_| attacker(server.listen[0])).collect();
     let made = clients.iter_mut().filter_map(|client| client.allocate().ok()).count();
     assert_eq!(made, 48, "three quarters");
-    for client in &mut clients[..made] {
-        for number in 0..240 {
-            let code = client.permit(peer(number));
-            assert!(matches!(code, 0 | 508), "{code}");
-        }
-    }
+    let refused = clients[..made].iter_mut().map(take_all).filter(|refused| *refused == [true; 2]).count();
+    assert!(refused > 10, "{refused}: the pools are not used up");
     let mut clients: Vec<_> = (0..FIRST).map(|_| Client::new(server.listen[0], BOB, BOB_PASSWORD)).collect();
     for client in &mut clients {
         assert_eq!(client.allocate().err(), None);
         for number in 0..FIRST {
             assert_eq!(client.permit(peer(number)), 0, "permission {number}");
         }
-        for number in 0..8 {
+        for number in 0..FIRST {
             assert_eq!(client.bind_channel(0x4000 + number, peer(number)), 0, "channel {number}");
         }
     }

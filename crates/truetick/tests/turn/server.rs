@@ -15,7 +15,7 @@ pub(crate) const PASSWORD: &str = "correct horse";
 
 /// The program under test: the one that `TRUETICK_PROGRAM` names, or the one of this build.
 pub(crate) fn program() -> PathBuf {
-    std::env::var_os("TRUETICK_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_truetick").into(), PathBuf::from)
+    testkit::program(env!("CARGO_BIN_EXE_truetick"))
 }
 
 /// Whether another program is under test than the one of this build.

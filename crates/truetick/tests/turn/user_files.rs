@@ -1,11 +1,14 @@
 //! A reload of 100,000 users: no Binding waits for it, and the memory of the process hardly grows.
 
+mod hanging;
+
 use std::fmt::Write as _;
 use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use testkit::measured;
 
 use crate::operators::operated::{Operated, PATIENCE};
 use crate::wire::{self, Writer};
@@ -121,12 +124,23 @@ fn a_reload_of_many_users_pauses_no_worker() {
              {computed:?}"
         );
     }
-    println!("{before} MB before, {after} MB after, {most} MB at most: {:.2} times", most as f64 / before as f64);
+    println!("{before} MB before, {after} MB after, {most} MB at most");
     assert!(server.client("ann").allocate().is_ok());
     // Interrupts and a hypervisor stop threads too, and no counter of a thread shows it: the best of three reloads.
     let longest =
         |of_one: fn(&Waits) -> &Vec<Duration>| all.iter().map(|waits| of_one(waits).last()).collect::<Vec<_>>();
-    for longest in [longest(|waits| &waits.of_server), longest(|waits| &waits.computed)] {
+    let pauses = [longest(|waits| &waits.of_server), longest(|waits| &waits.computed)];
+    let all_of =
+        |pauses: &[Option<&Duration>]| pauses.iter().flatten().map(|it| format!("{it:.2?}")).collect::<Vec<_>>();
+    let [waits, computed] = pauses.each_ref().map(|pauses| all_of(pauses).join(", "));
+    measured(
+        "reload",
+        format_args!(
+            "memory {:.2} times; longest waits {waits}; a worker computed {computed}",
+            most as f64 / before as f64
+        ),
+    );
+    for longest in pauses {
         assert!(longest.iter().flatten().min().unwrap() <= &&PAUSE_MAX, "{longest:?}");
     }
     assert!(most * 10 <= before * 12, "{most} MB at most, {before} MB before");

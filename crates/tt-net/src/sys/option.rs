@@ -26,3 +26,17 @@ pub(crate) fn set_option(socket: &impl AsFd, (level, option): (i32, i32), value:
     let done = unsafe { libc::setsockopt(descriptor, level, option, place, len) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Values of `SO_MEMINFO` (`SK_MEMINFO_VARS` of `linux/sock_diag.h`).
+const MEMORY_VALUES: usize = 9;
+
+/// Returns the first two values of `SO_MEMINFO`: the bytes of the receive queue, and those that it may have.
+pub(crate) fn socket_memory(socket: &impl AsFd) -> io::Result<[u32; 2]> {
+    let mut values = [0_u32; MEMORY_VALUES];
+    let mut len = size_of_val(&values) as libc::socklen_t;
+    let (descriptor, place) = (socket.as_fd().as_raw_fd(), values.as_mut_ptr().cast());
+    // SAFETY: `place` points to `len` writable bytes that outlive the call, in which the kernel writes whole integers, and
+    // it writes no more than that into `values`.
+    let done = unsafe { libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_MEMINFO, place, &raw mut len) };
+    if done == 0 { Ok([values[0], values[1]]) } else { Err(io::Error::last_os_error()) }
+}

@@ -2,7 +2,6 @@
 
 use object::read::RelocationTarget;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
-use tt_path::OBJECT;
 
 use crate::machine::{Machine, Table, handle};
 
@@ -26,7 +25,8 @@ pub(crate) fn machine() -> Machine {
         values: vec![0; value_len * count],
         keys: name.starts_with("flows").then(Vec::new),
     });
-    let file = object::File::parse(OBJECT).unwrap();
+    let bytes = tt_path::object();
+    let file = object::File::parse(&*bytes).unwrap();
     let main = file.section_by_name("xdp").unwrap();
     let functions = file.section_by_name(".text").unwrap();
     let mut code = main.data().unwrap().to_vec();

@@ -1,5 +1,8 @@
 //! No passer acts on the old state once it was seen past the barrier: by loom's schedules, and by real threads.
 
+#[cfg(not(loom))]
+mod weak_memory;
+
 use super::*;
 
 /// A sender that writes to a wire unless it is killed, and the thread that kills it. After the kill was acknowledged,

@@ -84,6 +84,7 @@ impl<T: PlainEvent, M: Memory> Storage<T> for Region<T, M> {
         = RegionSlot<'a, T>
     where
         Self: 'a;
+    const IS_APART: bool = false;
 
     #[inline(always)]
     fn capacity(&self) -> usize {

@@ -1,5 +1,8 @@
 //! Invalid headers and events of odd sizes. The tests of [`crate::spsc`] run in this memory too.
 
+#[cfg(not(loom))]
+mod weak_memory;
+
 use super::{Memory, PlainEvent, RegionError, WAKE_WORDS, consumer, format_from, producer, words_needed};
 use crate::sync::{AtomicU32, AtomicU64};
 use core::num::NonZeroU64;

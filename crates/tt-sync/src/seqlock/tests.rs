@@ -1,5 +1,8 @@
 //! The cell against torn reads: by loom's schedules, and by two real threads.
 
+#[cfg(not(any(loom, shuttle)))]
+mod weak_memory;
+
 #[cfg(loom)]
 use super::Cell;
 use super::cell;

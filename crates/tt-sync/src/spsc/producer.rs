@@ -60,8 +60,11 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
             // other producer.
             unsafe { slot.write(*event) };
             // The consumer looks here only after it has seen the first sequence of the batch.
-            slot.sequence().store(position, Ordering::Relaxed);
+            if !P::IS_APART {
+                slot.sequence().store(position, Ordering::Relaxed);
+            }
         }
+        self.number_the_rest(count);
         let slot = self.storage.slot(self.tail);
         // SAFETY: as above, for the slot of `tail`.
         unsafe { slot.write(*first) };
@@ -156,6 +159,17 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         true
     }
 
+    /// Stores the sequences of a batch of `count` events but the first, if they are apart from the events.
+    #[inline(always)]
+    fn number_the_rest(&self, count: usize) {
+        if P::IS_APART {
+            for offset in 1..count as u64 {
+                let position = self.tail.wrapping_add(offset);
+                self.storage.slot(position).sequence().store(position, Ordering::Relaxed);
+            }
+        }
+    }
+
     #[inline(always)]
     fn known_room(&self) -> usize {
         self.limit.wrapping_sub(self.tail) as usize
@@ -190,7 +204,9 @@ impl<T: Copy + Send, P: Storage<T>> Group<'_, T, P> {
         // producer.
         unsafe { slot.write(event) };
         // The consumer looks here only after it has seen the first sequence of the group.
-        slot.sequence().store(position, Ordering::Relaxed);
+        if !P::IS_APART {
+            slot.sequence().store(position, Ordering::Relaxed);
+        }
         self.count += 1;
     }
 }
@@ -198,6 +214,7 @@ impl<T: Copy + Send, P: Storage<T>> Group<'_, T, P> {
 impl<T: Copy + Send, P: Storage<T>> Drop for Group<'_, T, P> {
     #[inline(always)]
     fn drop(&mut self) {
+        self.producer.number_the_rest(self.count);
         let Producer { storage, tail, .. } = &mut *self.producer;
         let slot = storage.slot(*tail);
         // SAFETY: the slot of `tail` is free, so the consumer does not read it, and there is no other producer.

@@ -1,6 +1,7 @@
 //! Storage of a ring: its slots and the state that the two ends share.
 
 use crate::sync::{Arc, AtomicU32, AtomicU64, Box, UnsafeCell, boxed_slice};
+use core::array;
 use core::mem::MaybeUninit;
 
 /// One of a ring's two ends.
@@ -24,6 +25,8 @@ pub trait Storage<T>: sealed::Sealed {
     type Slot<'a>: Slot<T>
     where
         Self: 'a;
+    /// Whether sequences have cache lines without events. Then a batch stores them together, after its events.
+    const IS_APART: bool;
 
     /// Returns the number of slots, a power of two.
     fn capacity(&self) -> usize;
@@ -53,18 +56,46 @@ pub trait Slot<T>: Copy {
     unsafe fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R;
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Sequences on a line without events.
+const SEQUENCES: usize = LINE / size_of::<u64>();
+
+/// Whether an event takes one cache line more with its sequence than without it, such as one of 64 bytes. Then the
+/// sequences are apart, so that eight events move nine lines instead of sixteen.
+const fn is_apart<T>() -> bool {
+    size_of::<T>() != 0 && (size_of::<T>() + size_of::<u64>()).div_ceil(LINE) > size_of::<T>().div_ceil(LINE)
+}
+
 /// One event and its sequence: one cache line for events of up to 56 bytes.
 #[repr(C, align(64))]
 struct SlotMemory<T> {
     sequence: AtomicU64,
-    event: UnsafeCell<MaybeUninit<T>>,
+    event: EventCell<T>,
 }
 
+type EventCell<T> = UnsafeCell<MaybeUninit<T>>;
+
+/// An event whose sequence is elsewhere.
+#[repr(C, align(64))]
+struct EventMemory<T>(EventCell<T>);
+
+/// Sequences whose events are elsewhere.
+#[repr(align(64))]
+struct SequenceLine([AtomicU64; SEQUENCES]);
+
 /// One slot of an [`Owned`] storage.
-pub struct OwnedSlot<'a, T>(&'a SlotMemory<T>);
+pub struct OwnedSlot<'a, T> {
+    sequence: &'a AtomicU64,
+    event: &'a EventCell<T>,
+}
 
 #[cfg(not(any(loom, shuttle)))]
-const _: () = assert!(size_of::<SlotMemory<[u64; 7]>>() == 64);
+const _: () = {
+    assert!(size_of::<SlotMemory<[u64; 7]>>() == LINE && !is_apart::<[u64; 7]>());
+    assert!(size_of::<EventMemory<[u64; 8]>>() == LINE && is_apart::<[u64; 8]>());
+    assert!(size_of::<SequenceLine>() == LINE);
+};
 
 /// Aligns a value so that it shares no cache line with another, adjacent-line prefetch included.
 #[repr(align(128))]
@@ -82,8 +113,46 @@ impl EndState {
     }
 }
 
+/// Where slots are. One of the kinds is empty, as [`is_apart`] says.
+struct Slots<T> {
+    together: Box<[SlotMemory<T>]>,
+    events: Box<[EventMemory<T>]>,
+    sequences: Box<[SequenceLine]>,
+}
+
+impl<T> Slots<T> {
+    fn new(capacity: usize, start: u64) -> Self {
+        let sequence = |index| AtomicU64::new(initial_sequence(index as u64, capacity as u64, start));
+        // Zeroed, so that `Producer::claim` can expose it.
+        let event = || UnsafeCell::new(MaybeUninit::zeroed());
+        let (together, apart) = if is_apart::<T>() { (0, capacity) } else { (capacity, 0) };
+        let line = |line: usize| SequenceLine(array::from_fn(|index| sequence(SEQUENCES * line + index)));
+        Self {
+            together: boxed_slice(together, |index| SlotMemory { sequence: sequence(index), event: event() }),
+            events: boxed_slice(apart, |_| EventMemory(event())),
+            sequences: boxed_slice(apart.div_ceil(SEQUENCES), line),
+        }
+    }
+
+    /// # Safety
+    /// `index` is less than the capacity.
+    #[inline(always)]
+    unsafe fn get(&self, index: usize) -> OwnedSlot<'_, T> {
+        if is_apart::<T>() {
+            // SAFETY: there are as many events as slots, and the caller keeps to them.
+            let EventMemory(event) = unsafe { self.events.get_unchecked(index) };
+            // SAFETY: the lines have at least as many sequences as there are slots.
+            let SequenceLine(line) = unsafe { self.sequences.get_unchecked(index / SEQUENCES) };
+            return OwnedSlot { sequence: &line[index % SEQUENCES], event };
+        }
+        // SAFETY: there are as many as slots, and the caller keeps to them.
+        let SlotMemory { sequence, event } = unsafe { self.together.get_unchecked(index) };
+        OwnedSlot { sequence, event }
+    }
+}
+
 struct Ring<T> {
-    slots: Box<[SlotMemory<T>]>,
+    slots: Slots<T>,
     head: CacheAligned<AtomicU64>,
     producer: CacheAligned<EndState>,
     consumer: CacheAligned<EndState>,
@@ -111,11 +180,7 @@ impl<T> Owned<T> {
         let Some(capacity) = capacity.max(1).checked_next_power_of_two() else {
             panic!("capacity overflow: a ring of {capacity} slots")
         };
-        let slots = boxed_slice(capacity, |index| SlotMemory {
-            sequence: AtomicU64::new(initial_sequence(index as u64, capacity as u64, start)),
-            // Zeroed, so that `Producer::claim` can expose it.
-            event: UnsafeCell::new(MaybeUninit::zeroed()),
-        });
+        let slots = Slots::new(capacity, start);
         let head = CacheAligned(AtomicU64::new(start));
         let ring = Arc::new(Ring { slots, head, producer: EndState::new(), consumer: EndState::new() });
         let mask = capacity - 1;
@@ -144,6 +209,7 @@ impl<T> Storage<T> for Owned<T> {
         = OwnedSlot<'a, T>
     where
         Self: 'a;
+    const IS_APART: bool = is_apart::<T>();
 
     #[inline(always)]
     fn capacity(&self) -> usize {
@@ -154,7 +220,7 @@ impl<T> Storage<T> for Owned<T> {
     fn slot(&self, position: u64) -> OwnedSlot<'_, T> {
         let index = position as usize & self.mask;
         // SAFETY: `pair` makes `mask + 1` slots (a power of two, checked for overflow), so a masked index is in bounds.
-        OwnedSlot(unsafe { self.ring.slots.get_unchecked(index) })
+        unsafe { self.ring.slots.get(index) }
     }
 
     #[inline(always)]
@@ -183,25 +249,25 @@ impl<T> OwnedSlot<'_, T> {
     /// Returns a pointer to write the event through. All of its bytes are initialised or padding.
     #[inline(always)]
     pub(super) fn event_to_write(&self) -> *mut T {
-        self.0.event.with_mut(<*mut MaybeUninit<T>>::cast)
+        self.event.with_mut(<*mut MaybeUninit<T>>::cast)
     }
 
     /// Returns a pointer to read the event through.
     #[inline(always)]
     pub(super) fn event_to_read(&self) -> *const T {
-        self.0.event.with(<*const MaybeUninit<T>>::cast)
+        self.event.with(<*const MaybeUninit<T>>::cast)
     }
 }
 
 impl<T> Slot<T> for OwnedSlot<'_, T> {
     #[inline(always)]
     fn sequence(&self) -> &AtomicU64 {
-        &self.0.sequence
+        self.sequence
     }
 
     #[inline(always)]
     unsafe fn write(&self, event: T) {
-        self.0.event.with_mut(|place| {
+        self.event.with_mut(|place| {
             // SAFETY: `place` points into the slot, which lives as long as the ring. No other thread uses its event
             // during the call: the caller's promise.
             unsafe { place.write(MaybeUninit::new(event)) }
@@ -210,7 +276,7 @@ impl<T> Slot<T> for OwnedSlot<'_, T> {
 
     #[inline(always)]
     unsafe fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
-        self.0.event.with(|place| {
+        self.event.with(|place| {
             // SAFETY: `place` points into the slot, which lives as long as the ring. An event was written there and
             // no other thread writes during the call: the caller's promise.
             look(unsafe { &*place.cast::<T>() })

@@ -7,6 +7,8 @@ mod model;
 mod schedules;
 #[cfg(not(loom))]
 mod threads;
+#[cfg(not(loom))]
+mod weak_memory;
 
 use super::{Consumer, Owned, Producer, ring_from};
 use crate::region::tests::{OWNER, Words};

@@ -1,5 +1,8 @@
 //! No wake-up is lost: by loom's schedules, and between two real threads.
 
+#[cfg(not(any(loom, shuttle)))]
+mod weak_memory;
+
 use super::{Park, WaitError, WaitStrategy, blocking_ring};
 use crate::sync::AtomicU32;
 
@@ -89,7 +92,7 @@ mod threads {
     use crate::region::tests::{OWNER, Words};
     use crate::region::{consumer, producer};
 
-    const EVENTS: u64 = if cfg!(miri) { 24 } else { 20_000 };
+    const EVENTS: u64 = if cfg!(miri) { 24 } else { 4_000 };
 
     #[test]
     fn every_strategy_passes_every_event_and_notices_the_end() {

@@ -88,7 +88,7 @@ impl Server {
             return Err(RejectReason::Allocations);
         };
         for drawn in choice.relays.iter().flatten() {
-            self.relays.assign(drawn.relay, index);
+            self.relays.assign(drawn.relay, index, expires);
         }
         if let Some(key) = self.credentials.of(user.realm).kept_key(user) {
             self.kept_keys.keep(index, key);

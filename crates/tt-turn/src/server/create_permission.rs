@@ -84,7 +84,9 @@ impl Server {
                 // A list grows at its head.
                 self.permissions.remove(leg.permissions.head, &mut leg.permissions);
             }
-            leg.settle_peers();
+            if leg.is_closed() {
+                self.relays.fronts.forget_peers(leg.relay);
+            }
             self.give_pooled(index, Units { permissions: count, channels: 0 });
         }
     }
@@ -113,7 +115,7 @@ impl Server {
         let before = leg.permissions.len;
         let installed = self.permissions.install(now, (index, &mut leg.permissions), (ip, place), ports);
         if leg.permissions.len > before {
-            leg.peers.add(ip);
+            self.relays.fronts.add_peer(leg.relay, ip);
             self.origins.add_peer(index, SocketAddr::new(ip, 0));
         }
         installed.ok_or(ErrorCode::InsufficientCapacity)

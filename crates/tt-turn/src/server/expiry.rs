@@ -38,7 +38,9 @@ impl Server {
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.paths.end(channel);
             self.channels.remove(channel, &mut leg.channels);
-            leg.settle_peers();
+            if leg.is_closed() {
+                self.relays.fronts.forget_peers(leg.relay);
+            }
             self.give_pooled(allocation, Units { permissions: 0, channels: 1 });
         }
     }
@@ -102,7 +104,9 @@ impl Server {
         let family = self.permissions.get(permission).map(|permission| IpFamily::of(permission.ip));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.permissions.remove(permission, &mut leg.permissions);
-            leg.settle_peers();
+            if leg.is_closed() {
+                self.relays.fronts.forget_peers(leg.relay);
+            }
             self.give_pooled(allocation, Units { permissions: 1, channels: 0 });
             self.touch_paths(allocation);
         }

@@ -29,6 +29,7 @@ impl Server {
         for family in families.into_iter().flatten() {
             if let Some(leg) = self.allocations.leg_mut(index, family) {
                 leg.expires = expires;
+                self.relays.fronts.set_expiry(leg.relay, expires);
             }
         }
         self.allocations.settle(index, request.now);

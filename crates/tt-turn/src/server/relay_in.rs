@@ -52,12 +52,14 @@ impl Server {
         let peer = canonical(from.peer);
         let payload_len = payload.len();
         probe.mark(Stage::Validate);
-        let index = self.relays.serving(from.relay).ok_or(DropReason::RelayUnallocated)?;
+        let front = self.relays.fronts.get(from.relay).ok_or(DropReason::RelayUnallocated)?;
+        let index = front.live(IpFamily::of(peer.ip()), now).ok_or(DropReason::RelayUnallocated)?;
+        if !front.may_admit(peer.ip()) {
+            return Err(DropReason::NoPermission);
+        }
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::RelayUnallocated)?;
-        let leg = allocation.leg(IpFamily::of(peer.ip()), now).filter(|leg| leg.relay == from.relay);
-        let peers = leg.ok_or(DropReason::RelayUnallocated)?.peers;
         let client = allocation.flow;
-        let channel = self.channels.find_peer((index, peers), peer, allocation.last_channel, now);
+        let channel = self.channels.find_peer(index, peer, allocation.last_channel, now);
         let number = match channel {
             Some(channel) => {
                 allocation.last_channel = channel;
@@ -65,7 +67,6 @@ impl Server {
                 self.still_allowed(index, peer, ports)?;
                 self.channels.get(channel).map(|channel| channel.number)
             }
-            None if !peers.may_have(peer.ip()) => return Err(DropReason::NoPermission),
             None => {
                 self.permitted(index, peer, now)?;
                 None

@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use tt_turn::WorkerId;
+use turn_config::TurnConfig;
 
-use crate::config::TurnConfig;
 use crate::listeners::{self, Bound, Listening};
 use crate::passed::PassedSockets;
 use crate::records::Sink;

@@ -7,10 +7,9 @@ use std::sync::{Arc, PoisonError};
 use tt_turn::config::{REALMS_MAX, RealmId, RemovedUsers};
 use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
 use tt_turn::shared::{Quotas, RealmQuotas, Shared};
+use turn_config::{ExternalCredentials, ExternalUsers, KeyedUsers, Realm, TurnConfig, check_name};
 
 use crate::commands::WorkerHandle;
-use crate::config::{Realm, TurnConfig, check_name};
-use crate::credentials::{ExternalCredentials, ExternalUsers, KeyedUsers};
 
 use super::realms::parts_of;
 use super::reload::InForce;

@@ -4,9 +4,8 @@ use anyhow::ensure;
 use tt_turn::config::{REALMS_MAX, RealmConfig, RealmId};
 use tt_turn::credential::{USER_PARTS, UserPart, UserSecret};
 use tt_turn::shared::{RealmQuotas, Shared};
+use turn_config::{Realm, TurnConfig, Users};
 
-use crate::config::{Realm, TurnConfig};
-use crate::credentials::Users;
 use crate::listeners::Listening;
 
 use super::Blueprint;

@@ -1,7 +1,7 @@
 //! Changes while the server runs: new users, secrets, peer rules and limits, and a new engine after a panic.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,10 +13,9 @@ use tt_turn::credential::{Secrets, USER_PARTS, UserPart};
 use tt_turn::relay::OWN_IPS_MAX;
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
+use turn_config::{PeerPolicies, TurnConfig, Users, WORKERS_MAX};
 
 use crate::commands::{EngineReload, Retired, WorkerCommand, WorkerHandle};
-use crate::config::{PeerPolicies, TurnConfig, WORKERS_MAX};
-use crate::credentials::Users;
 use crate::listener_id::{ListenerId, ListenerUse};
 use crate::listeners::{self, Bound, ListenerChange, Listening, Sockets};
 use crate::passed::PassedSockets;
@@ -254,7 +253,7 @@ impl Blueprint {
 
     /// Replaces the bound of memory, how the loops of the workers wait and send, and what all connections share.
     fn replace_settings(&self, next: &TurnConfig, handles: &[WorkerHandle]) {
-        self.memory_max.store(bytes_of(next.memory_bound()), Ordering::Relaxed);
+        self.memory_bound.set(bytes_of(next.memory_bound()));
         let settings = self.loop_settings(next);
         self.stream_plan.balancers.store(Arc::new(next.proxy_protocol_from.clone()));
         self.stream_plan.sources.set_ipv6_prefix_bits(next.quotas.ipv6_prefix_bits);
@@ -262,9 +261,7 @@ impl Blueprint {
         if let Some(path) = self.kernel_path() {
             path.set_dscp(next.dscp_allow);
         }
-        for handle in handles {
-            handle.send(WorkerCommand::Settings(settings));
-        }
+        send_to_all(handles.iter().map(|handle| (handle, settings)), WorkerCommand::Settings);
     }
 
     /// Replaces quotas, realms and the addresses of relays: users of a new realm have somewhere to be then.
@@ -326,12 +323,20 @@ impl Blueprint {
 /// Changes the listeners of workers, and returns when each has: until then one may drop what arrives at an address that
 /// is new for it.
 pub(crate) fn change_listeners<'a>(changes: impl Iterator<Item = (&'a WorkerHandle, ListenerChange)>) {
+    send_to_all(changes, WorkerCommand::Listeners);
+}
+
+/// Sends a command to every worker, and returns when each has executed it.
+fn send_to_all<'a, T>(
+    each: impl Iterator<Item = (&'a WorkerHandle, T)>,
+    command: impl Fn(T, Sender<()>) -> WorkerCommand,
+) {
     let (done, all_done) = channel();
-    for (handle, change) in changes {
-        handle.send(WorkerCommand::Listeners(change, done.clone()));
+    for (handle, content) in each {
+        handle.send(command(content, done.clone()));
     }
     drop(done);
-    // It ends when all senders are gone. A worker that is down changes them when it starts again.
+    // It ends when all senders are gone. A worker that is down executes it when it starts again.
     let _ = all_done.recv_timeout(RETIRED_WITHIN);
 }
 

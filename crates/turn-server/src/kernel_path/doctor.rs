@@ -13,9 +13,9 @@ use tt_os::addresses::interface_addresses;
 use tt_path::drivers::NativeUse;
 use tt_path::survey::{self, AttachedProgram, Offloads, OtherEnd, Survey};
 use tt_path::{AddressPair, Capacity, Paths};
+use turn_config::KernelMode;
 
 use super::plan;
-use crate::section::KernelMode;
 
 /// The first version of Linux that has every function of the program.
 const LINUX_MIN: (u32, u32) = (5, 18);

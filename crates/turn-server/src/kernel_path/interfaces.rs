@@ -12,8 +12,8 @@ pub(super) fn carrying(ips: &[IpAddr]) -> io::Result<Vec<String>> {
     let ips: Vec<IpAddr> = ips.iter().map(IpAddr::to_canonical).collect();
     let takes_all = ips.iter().any(IpAddr::is_unspecified);
     let carries = |ip: &IpAddr| takes_all || ips.contains(ip);
-    let names = interface_addresses()?.into_iter().filter(|(_, ip)| carries(ip)).map(|(name, _)| name);
-    let names: BTreeSet<String> = names.collect();
+    let mut names = BTreeSet::new();
+    names.extend(interface_addresses()?.into_iter().filter(|(_, ip)| carries(ip)).map(|(name, _)| name));
     Ok(names.into_iter().collect())
 }
 

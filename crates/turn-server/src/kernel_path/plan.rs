@@ -2,8 +2,7 @@
 
 use tt_path::Mode;
 use tt_path::drivers::{Driver, NativeUse};
-
-use crate::section::KernelMode;
+use turn_config::KernelMode;
 
 /// Decides by the driver of an interface.
 ///

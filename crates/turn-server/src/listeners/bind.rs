@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use anyhow::Context as _;
 use tt_net::UdpSocket;
 use tt_net::stream::StreamListener;
+use turn_config::TurnConfig;
 
-use crate::config::TurnConfig;
 use crate::listener_id::ListenerId;
 use crate::passed::PassedSockets;
 use crate::streams::Takes;

@@ -7,7 +7,7 @@ use tt_turn::WorkerId;
 use tt_turn::event::{GrantRequest, Traffic};
 
 use super::{Entry, Event};
-use crate::config::RealmNames;
+use crate::realm_names::RealmNames;
 
 /// The ids of a worker begin with its number times this, as those of coturn's threads.
 const IDS_PER_WORKER: u64 = 1_000_000_000_000_000;

@@ -10,7 +10,7 @@ use tt_turn::event::{AllocationEnd, AllocationStart};
 
 use super::Entry;
 use crate::commands::transport_name;
-use crate::config::RealmNames;
+use crate::realm_names::RealmNames;
 
 /// One line.
 #[derive(Serialize)]

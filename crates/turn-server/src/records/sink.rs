@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use libsystemd::logging::{Priority, journal_send};
 use nix::libc;
-
-use crate::section::RecordOutput;
+use turn_config::RecordOutput;
 
 /// Permissions of a new file.
 const MODE: u32 = 0o600;

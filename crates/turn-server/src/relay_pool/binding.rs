@@ -5,8 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use tt_net::UdpSocket;
-
-use crate::section::PortRange;
+use turn_config::PortRange;
 
 /// Random ports that are tried for one socket before the range is searched from a random port.
 const DRAWS: usize = 16;

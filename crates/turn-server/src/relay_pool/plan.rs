@@ -4,10 +4,9 @@ use std::net::IpAddr;
 
 use tt_model::IpFamily;
 use tt_turn::relay::OWN_IPS_MAX;
+use turn_config::{PortRange, RelayIp};
 
 use super::IDLE_HIGH;
-use crate::config::RelayIp;
-use crate::section::PortRange;
 
 /// Addresses, ports and number of the relay sockets of all workers.
 #[derive(Clone, Debug)]

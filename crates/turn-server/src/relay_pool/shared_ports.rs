@@ -19,12 +19,11 @@ use tt_net::{
 };
 use tt_path::{SteeredPort, Steering};
 use tt_turn::relay::RelayId;
+use turn_config::{RelaySockets, TurnConfig};
 
 use super::binding::{Ports, find_pair, find_port};
 use super::{RelayPlan, RelayPort, ephemeral};
-use crate::config::TurnConfig;
 use crate::poll_key::{icmp_key, relay_key, shared_key};
-use crate::section::RelaySockets;
 
 /// Receive and send buffers in bytes: the relays of a worker share them.
 const BUFFER: usize = 8 << 20;
@@ -180,7 +179,7 @@ impl SharedPorts {
         if !self.steering.take(SteeredPort { place: ip, port }) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        Ok(RelayPort { addr: SocketAddr::new(plan.ips[ip].bound, port), ip, socket: None })
+        Ok(RelayPort::shared(SocketAddr::new(plan.ips[ip].bound, port), ip))
     }
 
     pub(super) fn give(&self, ip: usize, port: u16) {
@@ -238,16 +237,16 @@ impl WorkerSockets {
 
     /// Begins to receive what arrives at a port: datagrams to `relay`, or late ones for `None`.
     pub(crate) fn open(&mut self, ports: &SharedPorts, port: &RelayPort, relay: Option<RelayId>) {
-        self.relays[port.ip][usize::from(port.addr.port())] = relay.map_or(0, |relay| relay.0 + 1);
-        if let Some(receiver) = &self.udp[IpFamily::of(port.addr.ip()) as usize] {
-            ports.steering.steer(SteeredPort { place: port.ip, port: port.addr.port() }, receiver.number);
+        self.relays[port.ip][usize::from(port.addr().port())] = relay.map_or(0, |relay| relay.0 + 1);
+        if let Some(receiver) = &self.udp[IpFamily::of(port.addr().ip()) as usize] {
+            ports.steering.steer(SteeredPort { place: port.ip, port: port.addr().port() }, receiver.number);
         }
     }
 
     /// Ends the relay of a port: what still arrives is late.
     pub(crate) fn close(&mut self, port: &RelayPort) {
-        self.relays[port.ip][usize::from(port.addr.port())] = 0;
-        self.fragmenting.close(port.addr);
+        self.relays[port.ip][usize::from(port.addr().port())] = 0;
+        self.fragmenting.close(port.addr());
     }
 
     /// Forgets all relays, after a panic.

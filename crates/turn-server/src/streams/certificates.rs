@@ -1,21 +1,12 @@
 //! The certificates for TLS, which a reload replaces while connections stay open.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use arc_swap::{ArcSwapOption, Guard};
 use tt_net::stream::{TlsCertificate, TlsIdentity, TlsRules};
 use tt_os::{regular_file, secret_file};
-
-/// The files of a certificate chain, server certificate first, and of its private key, both PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateFiles {
-    /// The chain.
-    pub cert: PathBuf,
-    /// The key.
-    pub key: PathBuf,
-}
+use turn_config::CertificateFiles;
 
 /// The certificates for new handshakes, if any. A connection keeps the one that it started with.
 #[derive(Debug, Default)]

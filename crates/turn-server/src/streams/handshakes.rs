@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use tt_net::stream::{Connection, HandshakeProgress, Resumption, Scratch};
 use tt_net::{Poller, Waker};
 use tt_os::priority;
+use turn_config::StreamLimits;
 
 use super::{Certificates, End};
-use crate::section::StreamLimits;
 use round_robin::RoundRobin;
 use shares::Shares;
 

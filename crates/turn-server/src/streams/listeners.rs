@@ -8,11 +8,11 @@ use tt_model::Nanos;
 use tt_net::stream::{Progress, StreamListener};
 use tt_net::{IoFault, Poller};
 use tt_turn::Server;
+use turn_config::StreamLimits;
 
 use super::{RejectReason, Streams, Takes};
 use crate::listener_id::{ListenerId, ListenerUse};
 use crate::poll_key::listener_key;
-use crate::section::StreamLimits;
 
 /// Connections accepted from one listener in one turn.
 const ACCEPTS: usize = 32;

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use turn_config::StreamLimits;
+
 use super::RejectReason;
-use crate::section::StreamLimits;
 
 /// Sources that are looked at for one with a half-open connection of the worker that needs room.
 const MOST_HALF_OPEN: usize = 8;

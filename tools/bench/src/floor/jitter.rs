@@ -3,6 +3,7 @@
 use crate::machine::{Jitter, StallCause};
 use crate::report::floor::{InterruptCount, JitterRow, LongStall};
 use crate::report::ring::CauseCount;
+use tt_model::sort_short_by_key;
 
 /// The longest stalls that a row lists.
 const LONGEST: usize = 16;
@@ -12,7 +13,7 @@ pub(super) fn row(jitter: &Jitter, at_once: bool) -> JitterRow {
     let seconds = jitter.span_ns as f64 / 1e9;
     let total_ns: u64 = jitter.totals.iter().map(|(_, ns)| ns).sum();
     let mut longest: Vec<_> = jitter.stalls.iter().collect();
-    longest.sort_unstable_by_key(|stall| std::cmp::Reverse(stall.length_ns));
+    sort_short_by_key(&mut longest, |stall| std::cmp::Reverse(stall.length_ns));
     longest.truncate(LONGEST);
     let cause = |cause: StallCause| {
         let (count, total_ns) = jitter.total(cause);

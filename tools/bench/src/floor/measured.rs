@@ -5,6 +5,7 @@ use crate::report::floor::{ClockRow, CostRow, LatencyRow, TransferClass, Transfe
 use crate::report::{Bootstrap, Samples};
 use anyhow::Context as _;
 use tt_meter::Calibration;
+use tt_model::sort_short_by;
 use tt_os::caches::Caches;
 use tt_os::machine::Machine;
 use tt_os::pages::{self, PageSize};
@@ -140,7 +141,7 @@ fn transfer_row(transfer: &Transfer, bootstrap: &Bootstrap) -> Option<TransferRo
         Some(TransferClass { placement: placement.name().to_owned(), share, ns: *ns.get(ns.len() / 2)? })
     };
     let mut classes: Vec<TransferClass> = all.iter().filter_map(class).collect();
-    classes.sort_by(|a, b| b.share.total_cmp(&a.share));
+    sort_short_by(&mut classes, |a, b| b.share.total_cmp(&a.share));
     Some(TransferRow {
         cpus: transfer.cpus,
         ns: bootstrap.quantile(&samples, 0.5)?,

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use tt_os::readings::Readings;
 
-use crate::report::Environment;
-use crate::report::environment::{FORCED, PRESSURE_PCT_MAX, STEAL_PCT_MAX};
+use crate::report::{Environment, FORCED, PRESSURE_PCT_MAX, STEAL_PCT_MAX};
 
 /// How long the machine is watched before a run: 200 steps of the kernel's clock on each CPU.
 const WINDOW: Duration = Duration::from_secs(2);

@@ -3,6 +3,7 @@
 use crate::machine::Placement;
 use crate::report::{Bootstrap, Class, Estimate, Figures, Samples};
 use tt_meter::Calibration;
+use tt_model::sort_short_by_key;
 
 use super::operation::Bench;
 
@@ -64,5 +65,5 @@ pub(crate) fn of(
 /// Nearest cores first.
 pub(crate) fn sort(figures: &mut Figures) {
     let rank = |name: &str| PLACEMENTS.iter().position(|placement| placement.name() == name);
-    figures.classes.sort_by_key(|class| rank(&class.placement));
+    sort_short_by_key(&mut figures.classes, |class| rank(&class.placement));
 }

@@ -11,9 +11,14 @@ use super::figures::Sketch;
 use super::plan::Plan;
 
 /// A shipped function on prepared inputs.
+///
+/// [`Chunked`] calls the methods that have a loop through the vtable, once for each chunk, so that only these loops exist
+/// for each operation.
 pub(crate) trait Operation {
     /// Operations in one [`run`](Self::run): above 1 where one alone is hardly longer than the loop around it.
-    const PER_RUN: u32 = 1;
+    fn per_run(&self) -> u32 {
+        1
+    }
 
     /// How many inputs there are.
     fn inputs(&self) -> usize;
@@ -50,6 +55,46 @@ pub(crate) trait Operation {
     /// A second row whose figures are these divided by the number of parts an input has on average (levels of a frame).
     fn parts(&self) -> Option<(&'static str, f64)> {
         None
+    }
+
+    /// Makes the inputs of a chunk ready.
+    fn ready_all(&self, first: usize, count: usize) {
+        (first..first + count).for_each(|index| self.ready(index));
+    }
+
+    /// Runs on the inputs of a chunk between two stamps: cycles, and the sum of the digests.
+    #[inline(never)]
+    fn timed(&mut self, clock: Clock, first: usize, count: usize) -> (u64, u64) {
+        let begin = clock.start();
+        let mut digest = 0u64;
+        for index in first..first + count {
+            digest = digest.wrapping_add(self.run(black_box(index)));
+        }
+        let end = clock.end();
+        (end.since(begin), black_box(digest))
+    }
+
+    /// The next input from which `count` more are there, after a rewind where there are not.
+    fn first_of(&mut self, next: usize, count: usize) -> usize {
+        if next.saturating_add(count) > self.inputs() {
+            self.rewind();
+            return 0;
+        }
+        next
+    }
+
+    /// Makes `runs` runs without a clock from input `next`, and returns the input after the last.
+    fn repeat(&mut self, mut next: usize, runs: usize) -> usize {
+        let mut left = runs;
+        while left > 0 {
+            let first = self.first_of(next, 1);
+            next = self.inputs().min(first + left);
+            for index in first..next {
+                black_box(self.run(black_box(index)));
+            }
+            left -= next - first;
+        }
+        next
     }
 }
 
@@ -120,9 +165,9 @@ const CHUNKS_MIN: u64 = 16;
 
 /// Times an [`Operation`] in chunks of `batch` between two stamps, one by one where it is ten times longer than a read of
 /// the clock.
-pub(crate) struct Chunked<O> {
+pub(crate) struct Chunked {
     label: Label,
-    operation: O,
+    operation: Box<dyn Operation>,
     /// `digests[i]` is the sum of the digests of all inputs below `i`.
     digests: Vec<u64>,
     next: usize,
@@ -134,12 +179,12 @@ pub(crate) struct Chunked<O> {
     cold: Option<(&'static str, Samples)>,
 }
 
-impl<O: Operation> Chunked<O> {
+impl Chunked {
     /// Times `operation` in a row with `label`.
-    pub(crate) fn new(label: Label, operation: O) -> Self {
+    pub(crate) fn new(label: Label, operation: impl Operation + 'static) -> Self {
         Self {
             label,
-            operation,
+            operation: Box::new(operation),
             digests: vec![0],
             next: usize::MAX,
             batch: 1,
@@ -161,13 +206,13 @@ impl<O: Operation> Chunked<O> {
 
     /// Cycles of one chunk of `count`, whose inputs are in the cache, or nothing is.
     fn chunk(&mut self, clock: Clock, count: usize, is_cold: bool) -> anyhow::Result<u64> {
-        let first = self.first_of(count);
+        let first = self.operation.first_of(self.next, count);
         if is_cold {
             cache_eviction::displace();
         } else {
-            (first..first + count).for_each(|index| self.operation.ready(index));
+            self.operation.ready_all(first, count);
         }
-        let (cycles, digest) = timed(&mut self.operation, clock, first, count);
+        let (cycles, digest) = self.operation.timed(clock, first, count);
         self.next = first + count;
         let expected = self.digests[self.next].wrapping_sub(self.digests[first]);
         ensure!(digest == expected, "{}: a wrong answer among inputs {first} to {}", self.label.name, self.next);
@@ -217,21 +262,12 @@ impl<O: Operation> Chunked<O> {
         let mut block = Vec::with_capacity(count);
         for _ in 0..count {
             let cycles = self.chunk(calibration.clock, 1, true)?;
-            block.push(calibration.scale.ns_f64(cycles as f64) / f64::from(O::PER_RUN));
+            block.push(calibration.scale.ns_f64(cycles as f64) / f64::from(self.operation.per_run()));
         }
         if let Some((_, samples)) = &mut self.cold {
             samples.push_block(block);
         }
         Ok(())
-    }
-
-    /// The next input from which `count` more are there, after a rewind where there are not.
-    fn first_of(&mut self, count: usize) -> usize {
-        if self.next.saturating_add(count) > self.operation.inputs() {
-            self.operation.rewind();
-            return 0;
-        }
-        self.next
     }
 
     /// Runs for `span_ns`, at least [`CHUNKS_MIN`] chunks, and returns nanoseconds an operation in the fastest chunk: one
@@ -247,18 +283,7 @@ impl<O: Operation> Chunked<O> {
     }
 }
 
-#[inline(never)]
-fn timed<O: Operation>(operation: &mut O, clock: Clock, first: usize, count: usize) -> (u64, u64) {
-    let begin = clock.start();
-    let mut digest = 0u64;
-    for index in first..first + count {
-        digest = digest.wrapping_add(operation.run(black_box(index)));
-    }
-    let end = clock.end();
-    (end.since(begin), black_box(digest))
-}
-
-impl<O: Operation> Bench for Chunked<O> {
+impl Bench for Chunked {
     fn name(&self) -> &'static str {
         self.label.name
     }
@@ -289,7 +314,7 @@ impl<O: Operation> Bench for Chunked<O> {
 
     fn block(&mut self, calibration: &Calibration, plan: &Plan) -> anyhow::Result<()> {
         self.run_for(calibration, plan.block_ns / 10)?;
-        let operations = self.batch as f64 * f64::from(O::PER_RUN);
+        let operations = self.batch as f64 * f64::from(self.operation.per_run());
         let mut block = Vec::with_capacity(plan.samples_per_block);
         let begin = calibration.clock.end();
         while block.len() < plan.samples_per_block
@@ -304,7 +329,7 @@ impl<O: Operation> Bench for Chunked<O> {
 
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
         let Label { name, engine, what, .. } = self.label;
-        let batch = u32::try_from(self.batch).unwrap_or(u32::MAX) * O::PER_RUN;
+        let batch = u32::try_from(self.batch).unwrap_or(u32::MAX) * self.operation.per_run();
         let text = RowText { name, engine, what, unit: Unit::Ns };
         let row = Row::of(text, &self.samples, batch, bootstrap);
         let finished = row.map(|mut row| {
@@ -318,12 +343,8 @@ impl<O: Operation> Bench for Chunked<O> {
     }
 
     fn repeat(&mut self, runs: u64) -> Option<u32> {
-        for _ in 0..runs {
-            let first = self.first_of(1);
-            black_box(self.operation.run(black_box(first)));
-            self.next = first + 1;
-        }
-        Some(O::PER_RUN)
+        self.next = self.operation.repeat(self.next, usize::try_from(runs).ok()?);
+        Some(self.operation.per_run())
     }
 }
 
@@ -366,7 +387,7 @@ mod tests {
         }
     }
 
-    fn bench(wrong_at: usize) -> Chunked<Square> {
+    fn bench(wrong_at: usize) -> Chunked {
         Chunked::new(
             Label { name: "square", engine: "turn", what: "", published: Vec::new(), rate: None },
             Square { wrong_at },

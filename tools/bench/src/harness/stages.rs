@@ -11,6 +11,16 @@ use super::plan::Plan;
 pub(crate) trait Pass: Operation {
     /// Runs on input `index` as [`Operation::run`] does, watched by `probe`.
     fn run_watched(&mut self, index: usize, probe: &mut Sampler) -> u64;
+
+    /// Runs on the `count` inputs from `first`, each made ready, and returns the sum of the digests.
+    fn run_all_watched(&mut self, first: usize, count: usize, probe: &mut Sampler) -> u64 {
+        let mut digest = 0u64;
+        for index in first..first + count {
+            self.ready(index);
+            digest = digest.wrapping_add(self.run_watched(index, probe));
+        }
+        digest
+    }
 }
 
 /// Rows of an engine's stages: each [`Stage`], `rest`, `probe` and `whole`.
@@ -33,19 +43,19 @@ const ROWS: usize = 8;
 /// Passes a sample at most; the sampler stamps the stages of every second one.
 const PASSES: usize = 512;
 
-/// Times the stages of `P` with the shipped sampler.
-pub(crate) struct Stages<P> {
+/// Times the stages of a pass with the shipped sampler.
+pub(crate) struct Stages {
     rows: StageRows,
-    pass: P,
+    pass: Box<dyn Pass>,
     /// `digests[i]` is the sum of the digests of all inputs below `i`.
     digests: Vec<u64>,
     next: usize,
     samples: [Samples; ROWS],
 }
 
-impl<P: Pass> Stages<P> {
-    pub(crate) fn new(rows: StageRows, pass: P) -> Self {
-        Self { rows, pass, digests: vec![0], next: usize::MAX, samples: Default::default() }
+impl Stages {
+    pub(crate) fn new(rows: StageRows, pass: impl Pass + 'static) -> Self {
+        Self { rows, pass: Box::new(pass), digests: vec![0], next: usize::MAX, samples: Default::default() }
     }
 
     fn passes(&self) -> usize {
@@ -54,17 +64,11 @@ impl<P: Pass> Stages<P> {
 
     /// The parts of the mean pass among the next ones.
     fn sample(&mut self, calibration: &Calibration) -> anyhow::Result<[f64; ROWS]> {
-        if self.next.saturating_add(self.passes()) > self.pass.inputs() {
-            self.pass.rewind();
-            self.next = 0;
-        }
-        let (first, end) = (self.next, self.next + self.passes());
+        let passes = self.passes();
+        let first = self.pass.first_of(self.next, passes);
         let mut sampler = Sampler::new(calibration.clock, 1);
-        let mut digest = 0u64;
-        for index in first..end {
-            self.pass.ready(index);
-            digest = digest.wrapping_add(self.pass.run_watched(index, &mut sampler));
-        }
+        let digest = self.pass.run_all_watched(first, passes, &mut sampler);
+        let end = first + passes;
         self.next = end;
         let expected = self.digests[end].wrapping_sub(self.digests[first]);
         ensure!(digest == expected, "{}: a wrong answer among inputs {first} to {end}", self.rows.name);
@@ -92,7 +96,7 @@ impl<P: Pass> Stages<P> {
     }
 }
 
-impl<P: Pass> Bench for Stages<P> {
+impl Bench for Stages {
     fn name(&self) -> &'static str {
         self.rows.name
     }
@@ -190,7 +194,7 @@ mod tests {
     const ROWS: StageRows =
         StageRows { name: "spins", engine: "none", prefix: "spins_stage_", what: "a pass", published: |_| None };
 
-    fn measured(pass: &mut Stages<impl Pass>) -> anyhow::Result<Vec<(String, f64)>> {
+    fn measured(pass: &mut Stages) -> anyhow::Result<Vec<(String, f64)>> {
         let clock = Clock::new(|| 0);
         let calibration = Calibration { clock, scale: Scale::NANOSECONDS, read_cycles: 1 };
         pass.verify()?;

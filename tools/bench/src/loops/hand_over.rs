@@ -229,10 +229,11 @@ const STALLS_MAX: usize = 4_096;
 
 impl Plan {
     /// A watch for the thread that calls, which is the first or the second; `None` where none is wanted or can be had.
-    fn watch<C>(&self, which: usize, clocks: &Clocks<C>) -> Option<StallWatch> {
+    #[inline(never)]
+    fn watch(&self, which: usize, clock: Clock, scale: Scale) -> Option<StallWatch> {
         let (cpus, threshold_ns) = self.threads.cpus.zip(self.watch_ns)?;
         let plan = WatchPlan { cpu: cpus[which], threshold_ns, stalls_max: STALLS_MAX };
-        StallWatch::new(plan, clocks.probe, clocks.scale).ok()
+        StallWatch::new(plan, clock, scale).ok()
     }
 }
 
@@ -317,6 +318,8 @@ pub fn hand_over<C: Stamps>(
 
 /// The cache lines of a run's two probes. Threads that are not pinned may share a CPU, where a probe must not wait for
 /// its end.
+///
+/// Its functions are called once a run each, and exist once in the program instead of once for each pair of ends.
 #[derive(Debug)]
 struct Probes {
     lines: [PingPong; 2],
@@ -333,19 +336,23 @@ impl Probes {
         if self.is_pinned { Deadline::NEVER } else { Deadline::after_ns(self.clock, self.scale, PROBE_MAX_NS) }
     }
 
+    #[inline(never)]
     fn ask(&self, which: usize) -> Option<f64> {
         self.lines[which].ask_within(self.deadline(), self.clock)
     }
 
+    #[inline(never)]
     fn answer(&self, which: usize) {
         // Whoever asks gives up as well.
         let _ = self.lines[which].answer_within(self.deadline());
     }
 
+    #[inline(never)]
     fn ask_skew(&self) -> i64 {
         if self.is_pinned { self.lines[0].ask_skew(self.clock) } else { 0 }
     }
 
+    #[inline(never)]
     fn answer_skew(&self) {
         if self.is_pinned {
             self.lines[0].answer_skew(self.clock);

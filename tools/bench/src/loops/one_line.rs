@@ -19,31 +19,19 @@ struct Line {
     payload: [AtomicU64; WORDS],
 }
 
-/// As much memory as a ring has, of which one line is used.
-#[derive(Debug)]
-struct Memory {
-    lines: Box<[Line]>,
-    at: usize,
-}
-
-impl Memory {
-    #[inline(always)]
-    fn line(&self) -> &Line {
-        &self.lines[self.at]
-    }
-}
-
-/// The sending end.
+/// The sending end. There is as much memory as a ring has, of which one line is used.
 #[derive(Debug)]
 pub struct LineSender {
-    memory: Arc<Memory>,
+    lines: Arc<[Line]>,
+    at: usize,
     sent: u64,
 }
 
 /// The receiving end.
 #[derive(Debug)]
 pub struct LineReceiver {
-    memory: Arc<Memory>,
+    lines: Arc<[Line]>,
+    at: usize,
     received: u64,
 }
 
@@ -53,15 +41,15 @@ pub struct LineReceiver {
 pub fn one_line(slots: usize, at: usize) -> (LineSender, LineReceiver) {
     let slots = slots.max(1).next_power_of_two();
     let line = |_| Line { number: AtomicU64::new(0), payload: [const { AtomicU64::new(0) }; WORDS] };
-    let memory = Arc::new(Memory { lines: (0..slots).map(line).collect(), at: at % slots });
-    (LineSender { memory: Arc::clone(&memory), sent: 0 }, LineReceiver { memory, received: 0 })
+    let (lines, at): (Arc<[Line]>, _) = ((0..slots).map(line).collect(), at % slots);
+    (LineSender { lines: Arc::clone(&lines), at, sent: 0 }, LineReceiver { lines, at, received: 0 })
 }
 
 impl Sends for LineSender {
     /// Replaces the message in the line: the last one must have been taken.
     #[inline(always)]
     fn send(&mut self, terms: OrderTerms) -> bool {
-        let line = self.memory.line();
+        let line = &self.lines[self.at];
         for (place, word) in line.payload.iter().zip(packed(&terms)) {
             place.store(word, Ordering::Relaxed);
         }
@@ -73,14 +61,14 @@ impl Sends for LineSender {
     #[inline(always)]
     fn hold_next(&mut self) {
         // The number that is there already: only the sender stores it.
-        self.memory.line().number.store(self.sent, Ordering::Relaxed);
+        self.lines[self.at].number.store(self.sent, Ordering::Relaxed);
     }
 }
 
 impl Receives for LineReceiver {
     #[inline(always)]
     fn receive(&mut self) -> Option<(u64, OrderTerms)> {
-        let line = self.memory.line();
+        let line = &self.lines[self.at];
         if line.number.load(Ordering::Acquire) != self.received + 1 {
             return None;
         }
@@ -118,8 +106,8 @@ mod tests {
     fn number_and_payload_are_one_cache_line_where_a_slot_could_be() {
         for at in [0, 5, 7] {
             let (sender, _) = one_line(8, at + 8);
-            let begin = sender.memory.lines.as_ptr().addr();
-            let line = sender.memory.line();
+            let begin = sender.lines.as_ptr().addr();
+            let line = &sender.lines[sender.at];
             let first = std::ptr::from_ref(&line.number).addr();
             let last = std::ptr::from_ref(&line.payload[6]).addr() + 7;
             assert_eq!((first - begin, first % 64, first / 64), (64 * at, 0, last / 64));

@@ -36,14 +36,9 @@ pub(super) fn unpacked(words: [u64; WORDS]) -> OrderTerms {
         account: parties as u16,
         strategy: (parties >> 16) as u16,
         instrument: InstrumentId((parties >> 32) as u32),
-        kind: [IntentKind::LIMIT, IntentKind::MARKET, IntentKind::CANCEL, IntentKind::CANCEL][way as usize & 3],
-        side: [OrderSide::Buy, OrderSide::Sell][(way >> 8) as usize & 1],
-        tif: [
-            TimeInForce::GOOD_TILL_CANCEL,
-            TimeInForce::IMMEDIATE_OR_CANCEL,
-            TimeInForce::FILL_OR_KILL,
-            TimeInForce::FILL_OR_KILL,
-        ][(way >> 16) as usize & 3],
+        kind: IntentKind(way as u8),
+        side: if way & 1 << 8 == 0 { OrderSide::Buy } else { OrderSide::Sell },
+        tif: TimeInForce((way >> 16) as u8),
         flags: IntentFlags((way >> 24) as u8),
         ttl_ms: (way >> 32) as u32,
     }
@@ -64,10 +59,9 @@ pub(super) mod tests {
             account: n as u16 ^ 0xa5a5,
             strategy: n as u16 ^ 0x5a5a,
             instrument: InstrumentId(n as u32 ^ 0xdead_beef),
-            kind: [IntentKind::LIMIT, IntentKind::MARKET, IntentKind::CANCEL][n as usize % 3],
+            kind: IntentKind(n as u8 ^ 0x3c),
             side: [OrderSide::Buy, OrderSide::Sell][n as usize % 2],
-            tif: [TimeInForce::GOOD_TILL_CANCEL, TimeInForce::IMMEDIATE_OR_CANCEL, TimeInForce::FILL_OR_KILL]
-                [n as usize % 3],
+            tif: TimeInForce(n as u8 ^ 0xc3),
             flags: IntentFlags(n as u8),
             ttl_ms: n as u32 ^ 0x1234_5678,
         }

@@ -41,7 +41,9 @@ pub fn cpu_list(text: &str) -> BTreeSet<usize> {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         Some(from.trim().parse::<usize>().ok()?..=to.trim().parse::<usize>().ok()?)
     };
-    text.split(',').filter_map(range).flatten().collect()
+    let mut cpus = BTreeSet::new();
+    cpus.extend(text.split(',').filter_map(range).flatten());
+    cpus
 }
 
 /// The distance of two CPUs; `None` where the kernel does not say which CPUs share a cache.

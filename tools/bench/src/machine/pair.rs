@@ -42,6 +42,30 @@ pub fn on_two_threads<A: Send, B: Send>(
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,
 ) -> Result<(A, B), Errno> {
+    let (mut first, mut second) = (Job::of(first), Job::of(second));
+    on_two(threads, &mut || first.run(), &mut || second.run())?;
+    // Both have run, or the call above would have panicked.
+    first.result.zip(second.result).ok_or(Errno::ECANCELED)
+}
+
+/// A function to run once, and its result.
+struct Job<F, R> {
+    function: Option<F>,
+    result: Option<R>,
+}
+
+impl<R, F: FnOnce() -> R> Job<F, R> {
+    const fn of(function: F) -> Self {
+        Self { function: Some(function), result: None }
+    }
+
+    fn run(&mut self) {
+        self.result = self.function.take().map(|function| function());
+    }
+}
+
+/// [`on_two_threads`] without types, so that the threads exist once in the program and not for each pair of functions.
+fn on_two(threads: Threads, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) -> Result<(), Errno> {
     if threads.cpus.is_some_and(|[first, second]| first == second) {
         return Err(Errno::EINVAL);
     }
@@ -51,23 +75,23 @@ pub fn on_two_threads<A: Send, B: Send>(
         let second = scope.spawn(|| placed(threads, 1, &in_place, second));
         let first = first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let second = second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok((first?, second?))
+        first.and(second)
     })
 }
 
-fn placed<R>(threads: Threads, which: usize, in_place: &Barrier, run: impl FnOnce() -> R) -> Result<R, Errno> {
+fn placed(threads: Threads, which: usize, in_place: &Barrier, run: &mut dyn FnMut()) -> Result<(), Errno> {
     let cpu = threads.cpus.map(|cpus| cpus[which]);
     let mut placed = cpu.map_or(Ok(()), tt_os::cpu::pin);
     in_place.wait();
     let fifo = threads.fifo.map(tt_os::priority::request_fifo).transpose();
-    let result = run();
+    run();
     let fifo = fifo.map(drop);
     if let Some(cpu) = cpu
         && tt_os::cpu::current()? != cpu
     {
         placed = placed.and(Err(Errno::EAGAIN));
     }
-    placed.and(fifo).map(|()| result)
+    placed.and(fifo)
 }
 
 /// Runs `run` on `cpu` once all who wait at `in_place` are where they belong.

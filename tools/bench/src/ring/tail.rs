@@ -3,6 +3,7 @@
 use crate::machine::StallCause;
 use crate::report::ring::{CauseCount, Stall, Tail};
 use tt_meter::Scale;
+use tt_model::sort_short_by;
 
 use super::rounds::{Rounds, STALL_NS};
 
@@ -34,7 +35,7 @@ pub(super) fn of(rounds: &Rounds) -> Option<Tail> {
     let seconds = seconds(span_cycles, scale);
     let floor_seconds = rounds.floor.iter().map(|jitter| jitter.span_ns as f64 / 1e9).sum();
     let causes = counts(&stalls, seconds);
-    stalls.sort_by(|one, other| other.ns.total_cmp(&one.ns));
+    sort_short_by(&mut stalls, |one, other| other.ns.total_cmp(&one.ns));
     let stalls_not_listed = stalls.len().saturating_sub(LISTED) as u64;
     stalls.truncate(LISTED);
     Some(Tail {

@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context as _, ensure};
 use tt_meter::Calibration;
-use tt_model::SplitMix64;
+use tt_model::{SplitMix64, sort_short_by_key};
 
 use crate::harness::cpus;
 use crate::harness::progress::progress;
@@ -173,7 +173,7 @@ fn pairs(available: &[usize], [producer, consumer]: [usize; 2]) -> Vec<[usize; 2
     let mut others: Vec<[usize; 2]> = all
         .filter(|[one, other]| one < other && [*one, *other] != [producer.min(consumer), producer.max(consumer)])
         .collect();
-    others.sort_by_key(|[one, other]| (other - one, *one));
+    sort_short_by_key(&mut others, |[one, other]| (other - one, *one));
     let step = others.len().div_ceil(PAIRS_MAX).max(1);
     others.into_iter().step_by(step).collect()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use tt_meter::{Calibration, Clock, Scale};
+use tt_model::{sort_short_by, sort_short_by_key};
 
 use crate::harness::progress::progress;
 use crate::loops::hand_over::{Slow, Watched};
@@ -82,7 +83,7 @@ fn interrupts(rounds: &Rounds) -> Vec<(String, u64)> {
         }
     }
     let mut counts: Vec<_> = counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sort_short_by_key(&mut counts, |(_, count)| std::cmp::Reverse(*count));
     counts
 }
 
@@ -130,7 +131,7 @@ impl Found<'_> {
     fn names(mut self) -> Vec<StallGroup> {
         let unnamed = self.names.remove(&None);
         let mut names: Vec<StallGroup> = self.names.into_values().collect();
-        names.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
+        sort_short_by(&mut names, |one, other| other.total_ns.total_cmp(&one.total_ns));
         if names.len() > NAMES_MAX {
             let rest = names.split_off(NAMES_MAX - 1);
             let others = StallGroup::new(Some(format!("{} others", rest.len())));

@@ -73,7 +73,7 @@ impl Queue {
     pub(crate) const fn what(self) -> &'static str {
         match self {
             Self::Truetick => {
-                "tt_sync::spsc, push and pop of OrderIntent, two lines a slot, an idle producer rests; batches by push_with and drain"
+                "tt_sync::spsc, push and pop of OrderIntent, sequences on lines without events, an idle producer rests; batches by push_with and drain"
             }
             Self::TruetickAgain => "the same once more",
             Self::TruetickHoldsNext => "the same, an idle producer calls hold_next",

@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 
+use market_feed::offline::{Fetching, Pace};
 use sim::{Instrument, Offline, Received, Venue};
 use tt_market::candle::CandleSource;
 use tt_market::{Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::Symbol;
 
+use super::addresses::Wait;
 use super::faults::{InFlight, Layer, What};
+use super::gate::Times;
 use super::script::{Market, Script};
 use super::tape::Taped;
 use super::truth::Truth;
@@ -27,13 +30,21 @@ const REST_LATENCY: Nanos = Nanos::from_millis(40);
 
 /// An open connection.
 pub(super) struct Open {
+    /// Counts the connections of a feed.
+    pub(super) number: u64,
     pub(super) received: Received,
     pub(super) connection: ConnectionId,
+    /// When the client may make its next request, and when it made the last ones.
+    pub(super) pace: Pace,
+    pub(super) requests: Times,
 }
 
 /// One venue, the client that follows it, and what lies between them.
 pub(super) struct Feed {
     pub(super) market: Market,
+    /// Its engine among those of the world, and its address.
+    pub(super) engine: usize,
+    pub(super) address: usize,
     pub(super) engine_venue: tt_venue::Venue,
     pub(super) offline: Offline,
     pub(super) listed: Vec<Instrument>,
@@ -60,11 +71,17 @@ pub(super) struct Feed {
     pub(super) lost: Vec<bool>,
     /// The update id at which a false best quote arrived.
     pub(super) misquoted: Vec<Option<u64>>,
-    /// Whether the client follows each symbol, and how often it has ended that.
+    /// Whether the client follows each symbol.
     pub(super) followed: Vec<bool>,
-    pub(super) ended: Vec<u64>,
-    /// Since when a snapshot has been under way.
-    pub(super) fetching: Vec<Option<Nanos>>,
+    /// When the engine asked last for a snapshot that has not come.
+    pub(super) asked: Vec<Option<Nanos>>,
+    /// The snapshots by REST that are on their way, or wait to be asked for.
+    pub(super) fetching: Fetching,
+    pub(super) waits: Vec<Wait>,
+    /// Connections opened so far.
+    pub(super) opened: u64,
+    /// A connection that is to take over is being opened.
+    pub(super) is_dialling: bool,
 }
 
 /// The engine's name of a simulated venue.
@@ -85,7 +102,9 @@ pub(super) fn engine() -> Engine {
 }
 
 impl Feed {
-    pub(super) fn new(script: &Script, number: usize, engine: &mut Taped) -> Self {
+    pub(super) fn new(script: &Script, number: usize, engines: &mut [Taped]) -> Self {
+        let engine_number = script.engine_of(number);
+        let engine = &mut engines[engine_number];
         let market = script.markets[number];
         let seed = mix(script.seed, number as u64);
         let offline = Offline::new(market.venue, market.instruments, seed, START.0 / 1000);
@@ -114,6 +133,8 @@ impl Feed {
         let count = listed.len();
         Self {
             market,
+            engine: engine_number,
+            address: 0,
             engine_venue,
             offline,
             ids,
@@ -133,15 +154,26 @@ impl Feed {
             lost: vec![false; count],
             misquoted: vec![None; count],
             followed: vec![true; count],
-            ended: vec![0; count],
-            fetching: vec![None; count],
+            asked: vec![None; count],
+            fetching: Fetching::default(),
+            waits: Vec::new(),
+            opened: 0,
+            is_dialling: false,
             listed,
         }
     }
 
-    /// Distinguishes the subscriptions of a symbol.
-    pub(super) fn subscription(&self, index: usize) -> (u64, u64) {
-        (self.generation, self.ended[index])
+    /// A connection at the venue, with its number.
+    pub(super) fn dial(&mut self, connection: ConnectionId) -> Open {
+        self.opened += 1;
+        let (pace, requests) = (Pace::default(), Times::default());
+        Open { number: self.opened, received: self.offline.connect(), connection, pace, requests }
+    }
+
+    /// The open connection with that number.
+    pub(super) fn open_of(&mut self, number: u64) -> Option<&mut Open> {
+        let next = self.next.as_mut().map(|(next, _)| next);
+        self.open.iter_mut().chain(next).find(|open| open.number == number)
     }
 
     /// The venue's clock, microseconds of the Unix epoch.
@@ -213,21 +245,11 @@ impl Feed {
         }
     }
 
-    /// The client says `requests` on its connection. Returns when the first answer arrives.
-    pub(super) fn say(&mut self, requests: &[String], now: Nanos) -> Option<Nanos> {
-        let open = self.open.as_ref()?;
-        for request in requests {
-            self.offline.request(&open.received, request);
-        }
-        self.collect(now)
-    }
-
-    /// The same on the connection that is to take over.
-    pub(super) fn say_next(&mut self, requests: &[String], now: Nanos) -> Option<Nanos> {
-        let (next, _) = self.next.as_ref()?;
-        for request in requests {
-            self.offline.request(&next.received, request);
-        }
+    /// The client says `request` on a connection. Returns when the first answer arrives.
+    pub(super) fn say(&mut self, connection: u64, request: &str, now: Nanos) -> Option<Nanos> {
+        let next = self.next.as_ref().map(|(next, _)| next);
+        let open = self.open.iter().chain(next).find(|open| open.number == connection)?;
+        self.offline.request(&open.received, request);
         self.collect(now)
     }
 

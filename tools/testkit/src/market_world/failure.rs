@@ -11,6 +11,10 @@ use tt_model::Nanos;
 /// 5. Everything is counted: frames in = applied + named drops, and each gap that the faults made is among the gaps.
 /// 6. When the faults stop, every book is verified and true within the venue's silence limit and a minute.
 /// 7. The same inputs, played to another engine, lead to the same published state (each fourth seed).
+/// 8. A reader of the streams gets every message once and in order, or a mark of what it lost and a snapshot; its book is
+///    the engine's at that update. What is lost is counted.
+/// 9. The feeds of an address stay within what the venue allows it, wait for the end of a ban, and get each snapshot as
+///    soon as the budget explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The invariant's number.

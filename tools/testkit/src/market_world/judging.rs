@@ -35,7 +35,7 @@ impl World<'_> {
     /// A frame is missing from here on.
     pub(super) fn lose(&mut self, number: usize, index: usize, update_id: u64) {
         let feed = &mut self.feeds[number];
-        let seen = Seen::of(self.engine.board(), feed.ids[index], self.planted);
+        let seen = Seen::of(self.engines[feed.engine].board(), feed.ids[index], self.planted);
         // A snapshot by REST may hold what was lost.
         let is_missed = !words::is_fetched(feed.market.venue) || seen.top.update_id < update_id;
         // The connection that takes over may bring it.
@@ -46,9 +46,9 @@ impl World<'_> {
 
     /// Whether the books say what the frame did to them.
     pub(super) fn judge(&mut self, number: usize, kind: Kind, claim: Claim, fault: Option<DropReason>) {
-        let board = self.engine.board();
-        let is_verified = |feed: &Feed, index: usize| Seen::of(board, feed.ids[index], self.planted).is_verified();
         let feed = &mut self.feeds[number];
+        let board = self.engines[feed.engine].board();
+        let is_verified = |feed: &Feed, index: usize| Seen::of(board, feed.ids[index], self.planted).is_verified();
         let is_unreadable = claim == Claim::Unreadable || fault.is_some_and(DropReason::is_malformed);
         if is_unreadable && let Some(index) = (0..feed.listed.len()).find(|&index| is_verified(feed, index)) {
             let what = format!("{} is published as verified after an unreadable frame", feed.listed[index].symbol);

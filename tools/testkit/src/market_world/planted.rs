@@ -17,11 +17,15 @@ pub enum Planted {
     LosesSnapshots,
     /// (7) Some frames are missing on the tape that is played again.
     LosesInput,
+    /// (8) Some messages never reach a reader.
+    LosesMessages,
+    /// (9) The feeds do not learn of a ban.
+    IgnoresBan,
 }
 
 impl Planted {
     /// Every one, with the number of the invariant that it breaks.
-    pub const ALL: [(Self, u8); 7] = [
+    pub const ALL: [(Self, u8); 9] = [
         (Self::WrongLevel, 1),
         (Self::HidesStale, 2),
         (Self::MixesEpochs, 3),
@@ -29,5 +33,7 @@ impl Planted {
         (Self::LosesCount, 5),
         (Self::LosesSnapshots, 6),
         (Self::LosesInput, 7),
+        (Self::LosesMessages, 8),
+        (Self::IgnoresBan, 9),
     ];
 }

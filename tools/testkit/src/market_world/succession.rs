@@ -3,37 +3,37 @@
 use tt_market::ConnectionId;
 use tt_model::Nanos;
 
-use super::client::{Open, START};
+use super::client::START;
 use super::faults::Layer;
 use super::words;
-use super::world::{Event, World};
+use super::world::World;
 
 /// A connection takes over after this long, although some book has not gone over.
 const MEET_MAX: Nanos = Nanos::from_secs(10);
 
 impl World<'_> {
     /// Opens the connection that is to take over, and asks for everything on it.
-    pub(super) fn replace(&mut self, number: usize) {
+    pub(super) fn dial_next(&mut self, number: usize, generation: u64) {
         let now = Nanos(START.0 + self.now.0);
         let feed = &mut self.feeds[number];
-        if feed.open.is_none() || feed.next.is_some() {
+        if feed.generation != generation || !std::mem::take(&mut feed.is_dialling) || feed.open.is_none() {
             return;
         }
         self.tally.connections += 1;
-        let connection = self.engine.open_connection(feed.engine_venue, now);
-        let received = feed.offline.connect();
-        feed.next = Some((Open { received, connection }, self.now));
+        let connection = self.engines[feed.engine].open_connection(feed.engine_venue, now);
+        let open = feed.dial(connection);
+        let opened = open.number;
+        feed.next = Some((open, self.now));
         // It may bring what was lost.
         feed.lost.fill(false);
         let followed: Vec<usize> = (0..feed.listed.len()).filter(|index| feed.followed[*index]).collect();
         for index in &followed {
-            self.engine.announce_successor(connection, feed.ids[*index], now);
+            self.engines[feed.engine].announce_successor(connection, feed.ids[*index], now);
         }
         let listed: Vec<_> = followed.iter().map(|index| &feed.listed[*index]).collect();
         let requests = if listed.is_empty() { Vec::new() } else { words::subscribe(feed.market.venue, "", &listed) };
-        if let Some(arrives) = feed.say_next(&requests, self.now) {
-            self.at(arrives, Event::Arrive { feed: number });
-        }
+        self.note_connection(number);
+        self.say(number, opened, requests);
         self.look(number);
         self.serve_requests(number);
     }
@@ -43,7 +43,8 @@ impl World<'_> {
         let feed = &self.feeds[number];
         let Some((_, since)) = feed.next else { return };
         let mut followed = feed.ids.iter().zip(&feed.followed).filter(|(_, is_followed)| **is_followed);
-        let have_met = !followed.any(|(id, _)| self.engine.awaits_successor(*id));
+        let engine = &self.engines[feed.engine];
+        let have_met = !followed.any(|(id, _)| engine.awaits_successor(*id));
         if have_met || self.now.0 - since.0 > MEET_MAX.0 {
             self.complete_succession(number);
         }
@@ -57,7 +58,7 @@ impl World<'_> {
         feed.layers.iter_mut().for_each(Layer::forget);
         if let Some(first) = feed.open.replace(next) {
             feed.offline.close(&first.received);
-            self.engine.close_connection(first.connection, Nanos(START.0 + self.now.0));
+            self.engines[feed.engine].close_connection(first.connection, Nanos(START.0 + self.now.0));
         }
         self.look(number);
         self.serve_requests(number);
@@ -69,7 +70,7 @@ impl World<'_> {
         match feed.next.take() {
             Some((next, _)) if next.connection == connection => {
                 feed.offline.close(&next.received);
-                self.engine.close_connection(connection, Nanos(START.0 + self.now.0));
+                self.engines[feed.engine].close_connection(connection, Nanos(START.0 + self.now.0));
                 // Books that have gone over to it have no connection now.
                 self.close(number);
             }

@@ -14,10 +14,9 @@ impl World<'_> {
             return;
         }
         (feed.followed[index], feed.lost[index], feed.misquoted[index]) = (false, false, None);
-        feed.fetching[index] = None;
-        feed.ended[index] += 1;
+        feed.asked[index] = None;
         let id = feed.ids[index];
-        self.engine.unsubscribe(id, Nanos(START.0 + self.now.0));
+        self.engines[feed.engine].unsubscribe(id, Nanos(START.0 + self.now.0));
         self.request(number, index, "un");
         self.at(Nanos(self.now.0 + pause.0), Event::Follow { feed: number, index });
         self.look(number);
@@ -30,9 +29,10 @@ impl World<'_> {
         let (connection, id) = (open.connection, feed.ids[index]);
         feed.followed[index] = true;
         let now = Nanos(START.0 + self.now.0);
-        self.engine.subscribe(connection, id, now);
+        let engine = &mut self.engines[feed.engine];
+        engine.subscribe(connection, id, now);
         if let Some((next, _)) = &feed.next {
-            self.engine.announce_successor(next.connection, id, now);
+            engine.announce_successor(next.connection, id, now);
         }
         self.request(number, index, "");
         self.look(number);
@@ -40,11 +40,12 @@ impl World<'_> {
     }
 
     fn request(&mut self, number: usize, index: usize, prefix: &str) {
-        let feed = &mut self.feeds[number];
+        let feed = &self.feeds[number];
         let requests = words::subscribe(feed.market.venue, prefix, &[&feed.listed[index].clone()]);
-        let said = [feed.say(&requests, self.now), feed.say_next(&requests, self.now)];
-        for arrives in said.into_iter().flatten() {
-            self.at(arrives, Event::Arrive { feed: number });
+        let next = feed.next.as_ref().map(|(next, _)| next);
+        let connections: Vec<u64> = feed.open.iter().chain(next).map(|open| open.number).collect();
+        for connection in connections {
+            self.say(number, connection, requests.clone());
         }
     }
 }

@@ -23,6 +23,20 @@ tally! {
     successions,
     /// Frames of closed connections.
     late,
+    /// Connections, requests and snapshots that waited for the venue's limits.
+    put_off,
+    /// Snapshots that were needed while one was on its way.
+    repeated,
+    /// Requests that a ban rejected.
+    banned,
+    /// Messages of the streams that readers read.
+    messages,
+    /// Marks of lost messages.
+    marks,
+    /// Messages that found no room before a reader.
+    unread,
+    /// Events that found no room before the streams.
+    unsent,
     /// Runs that were played once more from their inputs.
     replayed,
 }

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hasher as _};
 
+use market_feed::offline::OfflineFeed;
 use tt_market::DropReason;
 use tt_market::board::Board;
 use tt_market::counters::{Counters, VenueCounters};
@@ -10,11 +11,14 @@ use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;
 
+use super::books::Books;
 use super::client::engine;
 use super::planted::Planted;
 
 /// Inputs between two hashes of everything that is published.
 const INPUTS_PER_HASH: usize = 256;
+/// Levels of one update that are listed, as market-feed lists them.
+const CHANGES_MAX: usize = 16_384;
 /// A planted fault leaves out each so many-th frame.
 const LOST_EVERY: usize = 64;
 
@@ -47,6 +51,8 @@ pub(super) struct Taped {
     board: Board,
     specs: Vec<InstrumentSpec>,
     tape: Option<Tape>,
+    feed: Option<OfflineFeed>,
+    books: Books,
 }
 
 fn hash(board: &Board) -> u64 {
@@ -59,7 +65,38 @@ impl Taped {
     pub(super) fn new(is_kept: bool, planted: Option<Planted>) -> Self {
         let engine = engine();
         let tape = Tape { loses: planted == Some(Planted::LosesInput), ..Tape::default() };
-        Self { board: engine.board(), engine, specs: Vec::new(), tape: is_kept.then_some(tape) }
+        let (tape, books) = (is_kept.then_some(tape), Books::new(0));
+        Self { board: engine.board(), engine, specs: Vec::new(), tape, feed: None, books }
+    }
+
+    /// Sends every update from here on to what `feed` makes for so many instruments.
+    pub(super) fn publish_to(&mut self, feed: impl FnOnce(usize) -> OfflineFeed) {
+        self.engine.follow_changes(CHANGES_MAX);
+        self.feed = Some(feed(self.specs.len()));
+        self.books = Books::new(self.specs.len());
+    }
+
+    /// The states of the books at each event that was sent.
+    pub(super) const fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Where the changes that the engine listed did not lead to its levels.
+    pub(super) fn take_wrong(&mut self) -> Option<String> {
+        self.books.take_wrong()
+    }
+
+    fn publish(&mut self) {
+        if let Some(feed) = &mut self.feed {
+            self.books.publish(&mut self.engine, feed);
+        }
+    }
+
+    /// Sends the books that found no room.
+    pub(super) fn send_owed(&mut self) {
+        if let Some(feed) = &mut self.feed {
+            feed.send_owed(&self.engine, &self.board);
+        }
     }
 
     pub(super) const fn board(&self) -> &Board {
@@ -89,17 +126,21 @@ impl Taped {
 
     pub(super) fn open_connection(&mut self, venue: Venue, now: Nanos) -> ConnectionId {
         self.keep(now, || Input::Open(venue));
-        self.engine.open_connection(venue, now).expect("the capacity is for a world")
+        let opened = self.engine.open_connection(venue, now).expect("the capacity is for a world");
+        self.publish();
+        opened
     }
 
     pub(super) fn subscribe(&mut self, connection: ConnectionId, id: InstrumentId, now: Nanos) {
         self.keep(now, || Input::Subscribe(connection, id));
         self.engine.subscribe(connection, id, now).expect("its own instrument on an open connection");
+        self.publish();
     }
 
     pub(super) fn announce_successor(&mut self, connection: ConnectionId, id: InstrumentId, now: Nanos) {
         self.keep(now, || Input::Announce(connection, id));
         self.engine.announce_successor(connection, id, now).expect("its own instrument on an open connection");
+        self.publish();
     }
 
     pub(super) fn awaits_successor(&self, id: InstrumentId) -> bool {
@@ -109,11 +150,13 @@ impl Taped {
     pub(super) fn unsubscribe(&mut self, id: InstrumentId, now: Nanos) {
         self.keep(now, || Input::Unsubscribe(id));
         self.engine.unsubscribe(id, now).expect("its own instrument");
+        self.publish();
     }
 
     pub(super) fn close_connection(&mut self, connection: ConnectionId, now: Nanos) {
         self.keep(now, || Input::Close(connection));
         self.engine.close_connection(connection, now);
+        self.publish();
     }
 
     pub(super) fn handle_frame(
@@ -123,22 +166,29 @@ impl Taped {
         frame: &[u8],
     ) -> Result<Applied, DropReason> {
         self.keep(now, || Input::Frame(connection, frame.to_vec()));
-        self.engine.handle_frame(now, connection, frame, &mut Off)
+        let result = self.engine.handle_frame(now, connection, frame, &mut Off);
+        self.publish();
+        result
     }
 
     pub(super) fn handle_snapshot(&mut self, now: Nanos, id: InstrumentId, body: &[u8]) -> Result<Applied, DropReason> {
         self.keep(now, || Input::Snapshot(id, body.to_vec()));
-        self.engine.handle_snapshot(now, id, body, &mut Off)
+        let result = self.engine.handle_snapshot(now, id, body, &mut Off);
+        self.publish();
+        result
     }
 
     pub(super) fn snapshot_failed(&mut self, id: InstrumentId, now: Nanos) {
         self.keep(now, || Input::SnapshotFailed(id));
         self.engine.snapshot_failed(id, now);
+        self.publish();
     }
 
     pub(super) fn handle_timeout(&mut self, now: Nanos) {
         self.keep(now, || Input::Timeout);
         self.engine.handle_timeout(now);
+        self.publish();
+        self.send_owed();
     }
 
     pub(super) fn poll_request(&mut self, now: Nanos) -> Option<Request> {

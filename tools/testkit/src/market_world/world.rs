@@ -3,16 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sim::{Fault, SnapshotFault};
 use tt_market::{Applied, BookUpdate, DropReason};
 use tt_model::Nanos;
 
-use super::client::{Feed, Open, START};
+use super::addresses::Address;
+use super::client::{Feed, START};
 use super::failure::Failure;
 use super::faults::{InFlight, What};
+use super::gate::Answer;
 use super::planted::Planted;
+use super::publishing::Publishing;
 use super::reading::{Seen, healing_max};
-use super::script::{Action, Deed, Ill, Script};
+use super::script::Script;
 use super::tally::Tally;
 use super::tape::Taped;
 use super::words::{self, Kind};
@@ -50,19 +52,47 @@ pub(super) enum Event {
     Arrive {
         feed: usize,
     },
+    /// The moment of a request for a snapshot has come.
+    Fetch {
+        feed: usize,
+        index: usize,
+        generation: u64,
+    },
     ServeRest {
         feed: usize,
         index: usize,
-        subscription: (u64, u64),
+        generation: u64,
     },
     RestArrives {
         feed: usize,
         index: usize,
-        subscription: (u64, u64),
-        body: Option<String>,
+        generation: u64,
+        answer: Answer,
     },
     Connect {
         feed: usize,
+    },
+    /// The venue allows the connection.
+    Dial {
+        feed: usize,
+    },
+    /// The venue allows the connection that is to take over.
+    DialNext {
+        feed: usize,
+        generation: u64,
+    },
+    /// The venue allows a request.
+    Say {
+        feed: usize,
+        connection: u64,
+        text: String,
+    },
+    /// A reader comes.
+    BeginReader {
+        reader: usize,
+    },
+    Read {
+        reader: usize,
     },
     /// The client follows a symbol again.
     Follow {
@@ -84,8 +114,10 @@ pub(super) enum Event {
 pub(super) struct World<'a> {
     pub(super) script: &'a Script,
     pub(super) planted: Option<Planted>,
-    pub(super) engine: Taped,
+    pub(super) engines: Vec<Taped>,
     pub(super) feeds: Vec<Feed>,
+    pub(super) addresses: Vec<Address>,
+    pub(super) publishing: Option<Publishing>,
     pub(super) now: Nanos,
     pub(super) next: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     pub(super) order: u64,
@@ -105,14 +137,19 @@ pub(super) struct World<'a> {
 #[must_use]
 pub fn play(script: &Script, planted: Option<Planted>, keeps_lines: bool) -> Outcome {
     let is_replayed = script.seed.is_multiple_of(REPLAYED_ONE_IN);
-    let mut engine = Taped::new(is_replayed, planted);
-    let feeds: Vec<Feed> = (0..script.markets.len()).map(|number| Feed::new(script, number, &mut engine)).collect();
+    let mut engines: Vec<Taped> = (0..script.engines()).map(|_| Taped::new(is_replayed, planted)).collect();
+    let mut feeds: Vec<Feed> =
+        (0..script.markets.len()).map(|number| Feed::new(script, number, &mut engines)).collect();
+    let addresses = Address::of(&mut feeds);
+    let publishing = Publishing::new(script, &feeds, &mut engines);
     let count = feeds.len();
     let mut world = World {
         script,
         planted,
-        engine,
+        engines,
         feeds,
+        addresses,
+        publishing,
         now: Nanos(0),
         next: BinaryHeap::new(),
         order: 0,
@@ -126,11 +163,12 @@ pub fn play(script: &Script, planted: Option<Planted>, keeps_lines: bool) -> Out
     };
     world.begin();
     world.run();
-    if let Some(what) = world.engine.differs_again() {
+    world.end_readers();
+    if let Some(what) = world.engines.iter().find_map(Taped::differs_again) {
         world.fail(7, what);
     }
     world.tally.replayed = u64::from(is_replayed);
-    let counters = world.feeds.iter().map(|feed| world.engine.counters(feed.engine_venue));
+    let counters = world.feeds.iter().map(|feed| world.engines[feed.engine].counters(feed.engine_venue));
     (world.tally.gaps, world.tally.resyncs) =
         counters.fold((0, 0), |(gaps, resyncs), venue| (gaps + venue.gaps, resyncs + venue.resyncs));
     world.tally.frames = world.given.iter().sum();
@@ -149,6 +187,9 @@ impl World<'_> {
         for number in 0..self.script.actions.len() {
             self.at(self.script.actions[number].at, Event::Act(number));
         }
+        for (reader, script) in self.script.readers.iter().enumerate() {
+            self.at(script.begins, Event::BeginReader { reader });
+        }
         self.at(self.script.faulty, Event::Calm);
         self.at(BEAT, Event::Beat);
     }
@@ -160,17 +201,23 @@ impl World<'_> {
 
     fn run(&mut self) {
         let limits = self.feeds.iter().map(|feed| healing_max(feed.market.venue).0);
-        let end = Nanos(self.script.faulty.0 + limits.max().unwrap_or(0));
+        let healing = limits.max().unwrap_or(0);
         while let Some(Reverse((when, _, event))) = self.next.pop() {
             self.now = when;
             match event {
                 Event::Act(number) => self.act(self.script.actions[number]),
                 Event::Step { feed, index } => self.step(feed, index),
                 Event::Arrive { feed } => self.arrive(feed),
-                Event::ServeRest { feed, index, subscription } => self.serve_rest(feed, index, subscription),
-                Event::RestArrives { feed, index, subscription, body } => {
-                    self.rest_arrives(feed, index, subscription, body);
+                Event::Fetch { feed, index, generation } => self.fetch(feed, index, generation),
+                Event::ServeRest { feed, index, generation } => self.serve_rest(feed, index, generation),
+                Event::RestArrives { feed, index, generation, answer } => {
+                    self.rest_arrives(feed, index, generation, answer);
                 }
+                Event::Dial { feed } => self.dial(feed),
+                Event::DialNext { feed, generation } => self.dial_next(feed, generation),
+                Event::Say { feed, connection, text } => self.say_now(feed, connection, &text),
+                Event::BeginReader { reader } => self.begin_reader(reader),
+                Event::Read { reader } => self.read(reader),
                 Event::Follow { feed, index } => self.follow(feed, index),
                 Event::Connect { feed } => self.connect(feed),
                 Event::EndAnnounced { feed } => {
@@ -186,10 +233,12 @@ impl World<'_> {
                 Event::Calm => self.feeds.iter_mut().for_each(Feed::heal),
                 Event::Beat => self.beat(),
             }
+            self.distribute();
             if self.failure.is_some() || self.is_healed() {
                 return;
             }
-            if self.now > end {
+            // Nothing heals during a ban.
+            if self.now.0 > self.script.faulty.max(self.held_until()).0 + healing {
                 let late = self.late_books();
                 return self.fail(6, format!("not healed: {late}"));
             }
@@ -206,9 +255,9 @@ impl World<'_> {
     }
 
     fn late_books(&self) -> String {
-        let board = self.engine.board();
         let mut late = String::new();
         for feed in &self.feeds {
+            let board = self.engines[feed.engine].board();
             for (index, id) in feed.ids.iter().enumerate() {
                 let seen = Seen::of(board, *id, self.planted);
                 if !seen.is_current(feed, index) {
@@ -235,58 +284,8 @@ impl World<'_> {
         self.at(Nanos(self.now.0 + pause), Event::Step { feed, index });
     }
 
-    fn act(&mut self, action: Action) {
-        let Action { venue: number, deed, draw, .. } = action;
-        self.trace.say(self.now, || action.to_string());
-        self.tally.faults += 1;
-        self.causes[number] += 1;
-        let now = self.now;
-        let feed = &mut self.feeds[number];
-        let index = (draw >> 16) as usize % feed.listed.len();
-        match deed {
-            Deed::Frame(Ill::Misquote) => feed.layers[index].quotes.push_back(draw),
-            Deed::Frame(ill) => feed.layers[index].waiting.push_back((ill, draw)),
-            // A venue that restarts its numbering while no frame arrives cannot be distinguished from one that continues.
-            Deed::Reset if now < feed.silent_until => {}
-            Deed::Reset => feed.offline.fault(index, Fault::Reset),
-            Deed::HalfOpen => feed.offline.fault(index, Fault::HalfOpen),
-            Deed::Silence(seconds) => {
-                feed.silent_until = Nanos(now.0 + seconds * 1_000_000_000);
-                feed.offline.mute(true);
-                let until = feed.silent_until;
-                self.at(until, Event::Speak { feed: number });
-            }
-            Deed::Disconnect => {
-                feed.offline.disconnect_all();
-                if let Some(arrives) = feed.collect(now) {
-                    self.at(arrives, Event::Arrive { feed: number });
-                }
-            }
-            Deed::Reconnect => {
-                if let Some(connection) = feed.open.as_ref().map(|open| open.connection) {
-                    self.end(number, connection);
-                }
-            }
-            Deed::Replace => self.replace(number),
-            Deed::PlannedEnd(millis) => {
-                feed.offline.announce_end();
-                if let Some(arrives) = feed.collect(now) {
-                    self.at(arrives, Event::Arrive { feed: number });
-                }
-                self.at(Nanos(now.0 + millis * 1_000_000), Event::EndAnnounced { feed: number });
-            }
-            Deed::SilentTopic(millis) => feed.topic_silent_until[index] = Nanos(now.0 + millis * 1_000_000),
-            Deed::SlowConsumer(millis) => feed.blocked_until = Nanos(now.0 + millis * 1_000_000),
-            Deed::StaleSnapshot => feed.offline.snapshot_fault(index, SnapshotFault::Stale),
-            Deed::PartialSnapshot => feed.offline.snapshot_fault(index, SnapshotFault::Partial),
-            Deed::Refusals => feed.offline.refuse_snapshots(1 + (draw % 3) as u32),
-            Deed::SlowRest(millis) => feed.rest_latency = Nanos(millis * 1_000_000),
-            Deed::Unfollow(millis) => self.unfollow(number, index, Nanos::from_millis(millis)),
-            Deed::Skew(seconds) => feed.skew_us += seconds * 1_000_000,
-        }
-    }
-
-    fn connect(&mut self, number: usize) {
+    /// Opens a connection, and asks for everything on it.
+    pub(super) fn dial(&mut self, number: usize) {
         let now = Nanos(START.0 + self.now.0);
         let feed = &mut self.feeds[number];
         if feed.open.is_some() {
@@ -295,16 +294,17 @@ impl World<'_> {
         self.tally.connections += 1;
         self.causes[number] += feed.listed.len() as u64;
         feed.generation += 1;
-        let connection = self.engine.open_connection(feed.engine_venue, now);
+        let engine = &mut self.engines[feed.engine];
+        let connection = engine.open_connection(feed.engine_venue, now);
         for id in &feed.ids {
-            self.engine.subscribe(connection, *id, now);
+            engine.subscribe(connection, *id, now);
         }
-        let received = feed.offline.connect();
-        feed.open = Some(Open { received, connection });
+        let open = feed.dial(connection);
+        let opened = open.number;
+        feed.open = Some(open);
         let requests = words::subscribe(feed.market.venue, "", &feed.listed.iter().collect::<Vec<_>>());
-        if let Some(arrives) = feed.say(&requests, self.now) {
-            self.at(arrives, Event::Arrive { feed: number });
-        }
+        self.note_connection(number);
+        self.say(number, opened, requests);
         self.look(number);
         self.serve_requests(number);
     }
@@ -317,10 +317,13 @@ impl World<'_> {
         feed.lost.fill(false);
         feed.followed.fill(true);
         feed.misquoted.fill(None);
-        feed.fetching.fill(None);
+        feed.asked.fill(None);
+        feed.is_dialling = false;
         let wait = feed.reconnect_wait();
-        self.engine.close_connection(open.connection, Nanos(START.0 + self.now.0));
-        let (board, feed) = (self.engine.board(), &self.feeds[number]);
+        self.engines[feed.engine].close_connection(open.connection, Nanos(START.0 + self.now.0));
+        self.forget_snapshots(number);
+        let feed = &self.feeds[number];
+        let board = self.engines[feed.engine].board();
         let is_verified = |index: &usize| Seen::of(board, feed.ids[*index], self.planted).is_verified();
         if let Some(index) = (0..feed.listed.len()).find(is_verified) {
             let what = format!("{} is published as verified without a connection", feed.listed[index].symbol);
@@ -362,7 +365,7 @@ impl World<'_> {
                 if self.planted == Some(Planted::LosesCount) && self.given[number].is_multiple_of(64) {
                     return;
                 }
-                let result = self.engine.handle_frame(now, connection, &bytes);
+                let result = self.engines[self.feeds[number].engine].handle_frame(now, connection, &bytes);
                 self.trace.say(self.now, || format!("{kind:?} {claim:?} {result:?}"));
                 if is_old {
                     self.tally.late += 1;
@@ -394,9 +397,9 @@ impl World<'_> {
 
     /// Returns the published state of the feed's books.
     pub(super) fn look(&mut self, number: usize) {
-        let board = self.engine.board();
         let (mut untrue, mut misquoted) = (None, None);
         let feed = &mut self.feeds[number];
+        let board = self.engines[feed.engine].board();
         for index in 0..feed.listed.len() {
             let seen = Seen::of(board, feed.ids[index], self.planted);
             let words = [seen.top.update_id, seen.top.ts_recv.0, seen.top.status.proof as u64];
@@ -420,7 +423,7 @@ impl World<'_> {
                 feed.lost[index] = false;
             }
         }
-        let counters = *self.engine.counters(feed.engine_venue);
+        let counters = *self.engines[feed.engine].counters(feed.engine_venue);
         if let Some(what) = untrue {
             return self.fail(1, what);
         }
@@ -443,7 +446,13 @@ impl World<'_> {
     }
 
     fn beat(&mut self) {
-        self.engine.handle_timeout(Nanos(START.0 + self.now.0));
+        for engine in 0..self.engines.len() {
+            self.engines[engine].handle_timeout(Nanos(START.0 + self.now.0));
+            if let Some(what) = self.engines[engine].take_wrong() {
+                self.fail(8, what);
+            }
+        }
+        self.look_at_waits();
         for number in 0..self.feeds.len() {
             self.look(number);
             self.serve_requests(number);

@@ -26,6 +26,10 @@ pub(super) fn make(shop: &Shop) -> anyhow::Result<Record> {
     maturin.args(["-m", "maturin", "build", "--release", "--locked", "--zig", "--compatibility", COMPATIBILITY]);
     maturin.args(["--manifest-path", "python/Cargo.toml", "--out"]).arg(folder.join("wheels"));
     maturin.current_dir(&shop.root).env("CARGO_TARGET_DIR", shop.folder.join("python"));
+    // It looks for zig as a module of the first python3 there.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = builder.parent().map(std::path::Path::to_owned).into_iter().chain(std::env::split_paths(&path));
+    maturin.env("PATH", std::env::join_paths(folders)?);
     finish(maturin.env("SOURCE_DATE_EPOCH", &shop.epoch))?;
     let mut wheels = std::fs::read_dir(folder.join("wheels"))?.flatten().map(|entry| entry.path());
     let made = wheels.next().context("no wheel")?;

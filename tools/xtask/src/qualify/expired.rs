@@ -63,6 +63,10 @@ type Answers = BTreeMap<String, u64>;
 pub(super) fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<String> {
     let seconds = arguments.minutes * 60;
     ensure!(seconds > CREDENTIAL.as_secs(), "a call must outlive its credential of {CREDENTIAL:?}");
+    // Before the calls, which end together.
+    for client in [".venv/bin/python", "crates/truetick/tests/browser/node_modules", "/usr/bin/chromium"] {
+        ensure!(root.join(client).exists(), "no {client}: `cargo xtask test clients browser --install` makes it");
+    }
     let build = ["build", "--release", "--locked", "--package", "truetick"];
     ensure!(cargo(root, &build).status().context("cargo")?.success(), "the program does not build");
     let calls = CALLERS.iter().zip(0..).map(|(caller, number)| {

@@ -32,6 +32,23 @@ pub(crate) enum Group {
     Machine,
 }
 
+impl Group {
+    /// How many tests of a binary run at a time; `None`: one for each CPU.
+    const fn threads(self) -> Option<&'static str> {
+        match self {
+            // They wait for clients and databases.
+            Self::Clients => Some("5"),
+            Self::Unit
+            | Self::Integration
+            | Self::Go
+            | Self::Browser
+            | Self::Recipes
+            | Self::Optimised
+            | Self::Machine => None,
+        }
+    }
+}
+
 /// How many binaries run at a time: most tests wait.
 const AT_A_TIME: usize = 4;
 
@@ -129,8 +146,9 @@ impl Binaries {
         self.binaries.iter().find(is_it).map(|binary| (binary.executable.as_path(), binary.folder.as_path()))
     }
 
-    /// Runs the tests of `group`: several binaries at a time, then those that must be alone.
-    pub(crate) fn run(&self, steps: &Steps, group: Group) -> Tally {
+    /// Runs the tests of `group`: several binaries at a time, then those that must be alone. Tests of the whole program
+    /// use `program`, or the one of their build.
+    pub(crate) fn run(&self, steps: &Steps, group: Group, program: Option<&Path>) -> Tally {
         let jobs = self.binaries.iter().flat_map(|binary| binary.jobs(group));
         let (single, shared): (Vec<Job>, VecDeque<Job>) = {
             let (single, shared): (Vec<Job>, Vec<Job>) = jobs.partition(|job| job.alone);
@@ -138,7 +156,7 @@ impl Binaries {
         };
         let (queue, total) = (Mutex::new(shared), Mutex::new(Tally::default()));
         let lock = |job: Job| {
-            let ran = job.run(steps);
+            let ran = job.run(steps, group, program);
             total.lock().unwrap_or_else(PoisonError::into_inner).add(ran);
         };
         thread::scope(|scope| {
@@ -183,12 +201,14 @@ impl Binary {
 }
 
 impl Job<'_> {
-    fn run(&self, steps: &Steps) -> Tally {
+    fn run(&self, steps: &Steps, group: Group, program: Option<&Path>) -> Tally {
         let (binary, started) = (self.binary, Instant::now());
         let origin = format!("{} {}", binary.package, binary.target);
         let module = self.arguments.first().filter(|first| **first != "--skip").copied().unwrap_or_default();
         let mut command = steps.command(&binary.executable.to_string_lossy(), &self.arguments);
         command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
+        command.args(group.threads().into_iter().flat_map(|threads| ["--test-threads", threads]));
+        command.envs(program.map(|program| ("TRUETICK_PROGRAM", program)));
         let finished = steps.finish(&format!("test {origin} {module}"), &mut command);
         let mut tally = Tally::of_libtest(&finished.output, &finished.skips, &origin);
         let mut report = String::new();

@@ -13,7 +13,8 @@ const FEED_CRATES_MAX: usize = 78;
 /// Crates that such a program must not contain: command line, HTTP server, plots, elliptic curves.
 const NOT_FEEDS: [&str; 5] = ["clap", "axum", "plotters", "p256", "x509-cert"];
 /// Crates that an operator's build must not contain: WebSocket clients, plots, benches, simulated venues, market code.
-const NOT_OPERATORS: [&str; 7] = ["tungstenite", "plotters", "bench", "sim", "tt-venue", "tt-market", "market-feed"];
+const NOT_OPERATORS: [&str; 8] =
+    ["tungstenite", "plotters", "bench", "bench-report", "sim", "tt-venue", "tt-market", "market-feed"];
 
 pub(super) fn run(place: &Workplace) -> Outcome {
     let mut tally = Tally::default();

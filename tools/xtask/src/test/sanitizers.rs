@@ -2,6 +2,7 @@
 
 use super::Workplace;
 use super::suites::{libtest, present};
+use super::weaken::miri::{FLAGS, LITMUS};
 use crate::tally::{Outcome, Tally};
 
 /// Crates under the address sanitizer: all with unsafe code, and the TURN engine.
@@ -11,12 +12,13 @@ const HOST_TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Few cases each: Miri interprets, some thousand times slower. Isolation would keep proptest from its own folder.
 ///
 /// Everything once by stacked borrows, the ring and the cell again by tree borrows with threads that run until they wait,
-/// and what has two threads once more under many schedules.
+/// and what has two threads once more under many schedules. The litmus programs are preempted more often;
+/// `cargo xtask qualify weak-memory` has more seeds of them.
 pub(super) fn miri(place: &Workplace) -> Outcome {
     if let Err(reason) = place.bring_nightly("miri").and_then(|()| place.bring_nightly("rust-src")) {
         return Outcome::Skipped(reason);
     }
-    let passes: [(&str, &[&str], &str, &[&str]); 3] = [
+    let passes: [(&str, &[&str], &str, &[&str]); 4] = [
         ("miri", &["--package", "tt-sync", "--package", "tt-simd"], "", &[]),
         ("miri-tree", &["--package", "tt-sync"], "-Zmiri-tree-borrows -Zmiri-preemption-rate=0", &[]),
         (
@@ -25,6 +27,7 @@ pub(super) fn miri(place: &Workplace) -> Outcome {
             "-Zmiri-tree-borrows -Zmiri-many-seeds=0..8",
             &["two_threads", "every_strategy"],
         ),
+        ("miri-litmus", &["--package", "tt-sync"], &format!("{FLAGS} -Zmiri-many-seeds=0..8"), &[LITMUS]),
     ];
     let mut tally = Tally::default();
     for (name, packages, flags, filters) in passes {

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 /// Folders that only one suite uses, under the workspace's folder.
-const FOLDERS: [(&str, &[&str]); 12] = [
+const FOLDERS: [(&str, &[&str]); 14] = [
     ("no-os", &["target/x86_64-unknown-none"]),
     ("aarch64", &["target/aarch64-unknown-linux-gnu"]),
+    ("emulated", &["target/emulated"]),
+    ("assembly", &["target/assembly"]),
     ("asan", &["target/asan"]),
     ("turn-relay", &["tools/rivals/turn/target"]),
     ("loom", &["target/loom"]),

@@ -1,10 +1,11 @@
 //! The suites, in the order that lets each use what the ones before it built.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::binaries::Group;
 use super::tools::note;
-use super::{Workplace, corpora, features, object, packages, python, sanitizers, shared_sockets, weaken};
+use super::{Workplace, aarch64, corpora, features, object, packages, python, sanitizers, shared_sockets, weaken};
 use crate::conformance::{Run, judge};
 use crate::programs::has_cargo_command;
 use crate::tally::{Outcome, Tally};
@@ -26,6 +27,8 @@ pub(crate) enum Tier {
     Short,
     /// `cargo xtask test --all` only.
     Full,
+    /// None: it runs for long, and `cargo xtask qualify` keeps its result.
+    Named,
 }
 
 const fn short(name: &'static str, about: &'static str, run: fn(&Workplace) -> Outcome) -> Suite {
@@ -34,6 +37,10 @@ const fn short(name: &'static str, about: &'static str, run: fn(&Workplace) -> O
 
 const fn full(name: &'static str, about: &'static str, run: fn(&Workplace) -> Outcome) -> Suite {
     Suite { name, about, tier: Tier::Full, is_required: true, run }
+}
+
+const fn named(name: &'static str, about: &'static str, run: fn(&Workplace) -> Outcome) -> Suite {
+    Suite { name, about, tier: Tier::Named, is_required: true, run }
 }
 
 const fn reported(suite: Suite) -> Suite {
@@ -57,14 +64,11 @@ pub(crate) const SUITES: &[Suite] = &[
     full("go-client", "pion's client relays", |place| group(place, Group::Go)),
     full("browser", "a browser clicks through the page", browser),
     full("no-os", "base and engines build for x86_64-unknown-none", no_os),
-    full("aarch64", "type check for aarch64 Linux", aarch64),
+    full("aarch64", "type check for aarch64 Linux", aarch64::check),
+    full("emulated", "tests of the ring and the cell for 64-bit Arm, under QEMU", aarch64::emulated),
+    full("assembly", "acquire and release instructions of the ring and the cell on 64-bit Arm", aarch64::assembly),
     full("asan", "bad addresses and leaks in crates with unsafe code, and in the TURN server", sanitizers::asan),
     full("turn-relay", "the rivals' load generator type-checks", turn_relay),
-    full("loom", "orderings of the ring and the cell, every interleaving", loom),
-    full("weaken", "each of those orderings, weakened, makes a proof fail", weaken),
-    full("shuttle", "parked ends of the ring, random schedules", shuttle),
-    full("miri", "undefined behaviour in the ring, the cell and wide instructions", sanitizers::miri),
-    full("tsan", "data races in the ring and the cell", sanitizers::tsan),
     full("corpora", "lines of its module that each fuzz target's corpus reaches", corpora),
     full("optimised", "tests about machine code and long runs, in the release profile", optimised),
     full("worlds", "300 seeds of each world; debug and optimised builds agree", worlds),
@@ -73,6 +77,16 @@ pub(crate) const SUITES: &[Suite] = &[
     full("packages", "the static program and the Debian package, as their users would try them", packages::run),
     full("site", "the documentation site: mdBook, and every link of its pages", packages::site),
     full("python", "the Python module: pip install, mypy --strict, pytest", python::run),
+    full("loom", "orderings of the ring and the cell, every interleaving", loom),
+    full("weaken", "each of those orderings, weakened, makes a proof fail", weaken),
+    named(
+        "weak-memory",
+        "1,000 seeds of litmus programs under Miri, and each of those orderings weakened",
+        weak_memory,
+    ),
+    full("shuttle", "parked ends of the ring, random schedules", shuttle),
+    full("miri", "undefined behaviour in the ring, the cell and wide instructions", sanitizers::miri),
+    full("tsan", "data races in the ring and the cell", sanitizers::tsan),
     full("bench", "every published row, quickly", bench),
     reported(full("machine", "tests that judge the machine: stalls, times, placement", machine)),
     short("conformance", "the tests of each id of rfc.toml, cases.toml and faults.toml passed", conformance),
@@ -95,9 +109,6 @@ const TIMED: &[(&str, &str, &str)] = &[("tt-market", "cases", "speed::"), ("tt-t
 /// Crates that build without an OS.
 const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-venue", "tt-market", "tt-risk"];
 const NO_OS_TARGET: &str = "x86_64-unknown-none";
-const AARCH64_TARGET: &str = "aarch64-unknown-linux-gnu";
-const AARCH64_COMPILER: &str = "aarch64-linux-gnu-gcc";
-const AARCH64_PACKAGES: &str = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 
 /// Exit status of a command that had nothing to check, and of one that could not finish on this machine.
 const NOT_CHECKED: [i32; 2] = [2, 3];
@@ -177,8 +188,13 @@ fn integration(place: &Workplace) -> Outcome {
 }
 
 fn group(place: &Workplace, group: Group) -> Outcome {
+    group_with(place, group, None)
+}
+
+/// Tests of the whole program use `program`, or the one of their build.
+fn group_with(place: &Workplace, group: Group, program: Option<&Path>) -> Outcome {
     Outcome::Ran(match place.binaries() {
-        Ok(binaries) => match binaries.run(&place.steps, group) {
+        Ok(binaries) => match binaries.run(&place.steps, group, program) {
             // Tests that moved away must not leave a suite that is green without a test.
             tally if tally == Tally::default() => Tally::fail("no test belongs to the suite"),
             tally => tally,
@@ -232,7 +248,11 @@ fn clients(place: &Workplace) -> Outcome {
 fn browser(place: &Workplace) -> Outcome {
     note(place.bring_program("chromium", "chromium"));
     note(place.bring_npm());
-    group(place, Group::Browser)
+    // Several pages at once, each of simulated markets: the servers of a debug build would take all of both cores.
+    match place.program() {
+        Ok(program) => group_with(place, Group::Browser, Some(program)),
+        Err(error) => Outcome::Ran(Tally::fail(error)),
+    }
 }
 
 fn turn_relay(place: &Workplace) -> Outcome {
@@ -281,41 +301,6 @@ fn no_os(place: &Workplace) -> Outcome {
     one(place, "no-os", &mut command)
 }
 
-/// A dependency that compiles C needs a C compiler for the target, even for a type check. Without one, the crates that
-/// depend on it are skipped by name.
-fn aarch64(place: &Workplace) -> Outcome {
-    if let Err(reason) = place.bring_target(AARCH64_TARGET) {
-        return Outcome::Skipped(reason);
-    }
-    let mut command = place.steps.command("cargo", &["check", "--workspace", "--locked", "--target", AARCH64_TARGET]);
-    let Err(reason) = place.bring_program(AARCH64_COMPILER, AARCH64_PACKAGES) else {
-        return one(place, "aarch64", &mut command);
-    };
-    let left_out = crates_with_c(place);
-    command.args(left_out.iter().flat_map(|name| ["--exclude", name]));
-    match one(place, "aarch64", &mut command) {
-        Outcome::Ran(mut tally) => {
-            tally.add(Tally::skip("aarch64", &format!("{}: {reason}", left_out.join(", "))));
-            Outcome::Ran(tally)
-        }
-        skipped @ Outcome::Skipped(_) => skipped,
-    }
-}
-
-/// The crates of the workspace that depend on the crate `cc`, other than through tests.
-fn crates_with_c(place: &Workplace) -> Vec<String> {
-    let arguments = ["tree", "--workspace", "--locked", "--invert", "cc", "--edges", "normal,build"];
-    let mut command = place.steps.command("cargo", &arguments);
-    command.args(["--target", AARCH64_TARGET, "--prefix", "none", "--format", "{p}"]);
-    let output = place.steps.finish("tree", &mut command).output;
-    // A package of the workspace is printed as `name v0.1.0 (/its/folder)`.
-    let local = output.lines().filter(|line| line.contains(" (/"));
-    let mut names: Vec<String> = local.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
 /// In a separate target folder: other flags in the main one would rebuild everything.
 fn loom(place: &Workplace) -> Outcome {
     let arguments = ["test", "--profile", "checked", "--locked", "--package", "tt-sync", "--lib"];
@@ -332,7 +317,11 @@ fn shuttle(place: &Workplace) -> Outcome {
 }
 
 fn weaken(place: &Workplace) -> Outcome {
-    Outcome::Ran(weaken::run(place).unwrap_or_else(|error| Tally::fail(format!("weaken: {error:#}"))))
+    Outcome::Ran(weaken::by_loom(place).unwrap_or_else(|error| Tally::fail(format!("weaken: {error:#}"))))
+}
+
+fn weak_memory(place: &Workplace) -> Outcome {
+    weaken::miri::run(place).unwrap_or_else(|error| Outcome::Ran(Tally::fail(format!("weak-memory: {error:#}"))))
 }
 
 fn corpora(place: &Workplace) -> Outcome {

@@ -1,12 +1,15 @@
-//! Weakened orderings: each one of the ring and the cell, weakened alone, must make a proof fail.
+//! Weakened orderings: each one of tt-sync, weakened alone, must make a proof fail.
 //!
 //! That shows that the proofs test what they are for, and that no ordering is stronger than it needs to be. The
 //! orderings are found in the source, so that a new one is tried as well. In a copy of the tree each of them becomes a
-//! call that looks at `TT_WEAKENED`, so that one build serves all of them.
+//! call that looks at `TT_WEAKENED`, so that one build serves all of them. Two tools look for what breaks: loom in the
+//! suite `weaken`, Miri in `cargo xtask qualify weak-memory`.
+
+mod loom;
+pub(super) mod miri;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use super::Workplace;
 use crate::code;
@@ -16,9 +19,12 @@ use crate::tree::{Tree, copy_tree};
 /// Where the orderings are.
 const FOLDER: &str = "crates/tt-sync/src/";
 const ROOT: &str = "crates/tt-sync/src/lib.rs";
-/// Orderings that no proof needs: file, what the line holds, reason.
-const KEPT: &[(&str, &str, &str)] = &[];
+/// Number and weaker ordering of the site that is weakened.
+const VARIABLE: &str = "TT_WEAKENED";
 /// Code added to the root of the copy.
+///
+/// The first call orders the thread that makes it before all others that call: it must be made before a thread is
+/// started, or what that thread did before would be ordered too, whatever is weakened. Tests name their first thread.
 const SWITCH: &str = "
 /// Orderings that a variable of the environment weakens.
 pub(crate) mod weakened {
@@ -28,6 +34,8 @@ pub(crate) mod weakened {
     static WEAKENED: OnceLock<Option<(u32, Ordering)>> = OnceLock::new();
 
     fn read() -> Option<(u32, Ordering)> {
+        let is_first = std::thread::current().name().is_some();
+        assert!(is_first, \"the first call of an ordering is made by a thread that the test started\");
         let text = std::env::var(\"TT_WEAKENED\").ok()?;
         let (site, weak) = text.split_once(' ')?;
         let weak = match weak {
@@ -68,11 +76,75 @@ impl Weakening {
         let path = self.path.strip_prefix(FOLDER).unwrap_or(&self.path);
         path.split('/').next().map_or(path, |first| first.strip_suffix(".rs").unwrap_or(first))
     }
+
+    /// The value of the variable that weakens it.
+    fn to_switch(&self) -> String {
+        format!("{} {}", self.site, self.weak)
+    }
+}
+
+/// Weakenings that a tool does not notice.
+struct Kept {
+    path: &'static str,
+    /// What the line of the ordering holds.
+    holds: &'static str,
+    /// What it is weakened to; each of them if empty.
+    weak: &'static str,
+    reason: &'static str,
+}
+
+impl Kept {
+    fn is_of(&self, weakening: &Weakening, line: &str) -> bool {
+        let Self { path, holds, weak, .. } = *self;
+        weakening.path == path && line.contains(holds) && (weak.is_empty() || weakening.weak == weak)
+    }
+}
+
+/// A tool that must notice a weakened ordering.
+trait Prover {
+    /// Folder of its copy of the tree.
+    const COPY: &'static str;
+    /// Weakenings that it does not notice. It fails if it notices one of them.
+    const KEPT: &'static [Kept];
+
+    /// Builds the proofs in `copy` and runs them with nothing weakened.
+    fn prepare(&mut self, copy: &Path) -> anyhow::Result<()>;
+
+    /// Runs the proofs with one ordering weakened, until one fails: first those of its module.
+    fn weakened(&self, copy: &Path, weakening: &Weakening) -> Verdict;
+}
+
+/// Result of the proofs.
+#[derive(Debug)]
+enum Verdict {
+    Passed,
+    /// The first proof that failed, and how many executions were drawn until then; loom draws none.
+    Failed {
+        proof: String,
+        drawn: u32,
+    },
+    /// Neither passed nor failed: they were not built, or took too long.
+    NotRun,
+}
+
+/// Result of all weakenings.
+struct Tried {
+    tally: Tally,
+    weakenings: usize,
+    /// Those that are listed as not noticed, and were not.
+    survivors: usize,
+    /// Executions within which each of the others was noticed.
+    drawn_max: u32,
+}
+
+/// Weakens each ordering under loom.
+pub(super) fn by_loom(place: &Workplace) -> anyhow::Result<Tally> {
+    Ok(run(place, loom::Loom::new(place))?.tally)
 }
 
 /// Weakens one ordering after the other in a copy of the tree under the target folder.
-pub(crate) fn run(place: &Workplace) -> anyhow::Result<Tally> {
-    let copy = place.steps.root.join("target/weaken");
+fn run<P: Prover>(place: &Workplace, mut prover: P) -> anyhow::Result<Tried> {
+    let copy = place.steps.root.join(P::COPY);
     copy_tree(&place.steps.root, &copy)?;
     let tree = Tree::read(&place.steps.root)?;
     let sources = tree.rust().filter(|file| file.path.starts_with(FOLDER) && !file.is_tests());
@@ -94,93 +166,47 @@ pub(crate) fn run(place: &Workplace) -> anyhow::Result<Tally> {
         }
     }
     anyhow::ensure!(!found.is_empty(), "there is no ordering under {FOLDER}");
-    let proofs = proofs(place, &copy)?;
+    prover.prepare(&copy)?;
     tally.add(Tally::pass());
+    let mut tried = Tried { tally, weakenings: found.len(), survivors: 0, drawn_max: 0 };
     for weakening in &found {
         let (_, source) = sources.iter().find(|(path, _)| *path == weakening.path).expect("it was found there");
-        tally.add(judge(weakening, source, &weakened(place, &copy, weakening, &proofs)));
+        let verdict = prover.weakened(&copy, weakening);
+        tried.tally.add(judge(weakening, source, &verdict, P::KEPT));
+        match verdict {
+            Verdict::Passed => tried.survivors += 1,
+            Verdict::Failed { drawn, .. } => tried.drawn_max = tried.drawn_max.max(drawn),
+            Verdict::NotRun => {}
+        }
     }
-    for (path, text, _) in KEPT {
-        let is_there = sources.iter().any(|(of, source)| of == path && source.contains(text));
+    for Kept { path, holds, .. } in P::KEPT {
+        let is_there = sources.iter().any(|(of, source)| of == path && source.contains(holds));
         if !is_there {
-            tally.add(Tally::fail(format!("{path} is listed with `{text}`, which it does not hold")));
+            tried.tally.add(Tally::fail(format!("{path} is listed with `{holds}`, which it does not hold")));
         }
     }
     println!("      {} weakenings tried", found.len());
-    Ok(tally)
+    Ok(tried)
 }
 
-fn judge(weakening: &Weakening, source: &str, verdict: &Verdict) -> Tally {
+fn judge(weakening: &Weakening, source: &str, verdict: &Verdict, kept: &[Kept]) -> Tally {
     let line = source.lines().nth(weakening.line - 1).unwrap_or_default();
-    let kept = KEPT.iter().find(|(path, text, _)| weakening.path == *path && line.contains(text));
+    let kept = kept.iter().find(|kept| kept.is_of(weakening, line));
     match (verdict, kept) {
-        (Verdict::Failed(proof), None) => {
+        (Verdict::Failed { proof, .. }, None) => {
             println!("      {weakening}: {proof}");
             Tally::pass()
         }
-        (Verdict::Passed, Some((_, _, reason))) => {
+        (Verdict::Passed, Some(Kept { reason, .. })) => {
             println!("      {weakening}: survives, {reason}");
             Tally::pass()
         }
         (Verdict::Passed, None) => Tally::fail(format!("{weakening}: no proof noticed")),
-        (Verdict::Failed(_), Some(_)) => Tally::fail(format!("{weakening}: listed as surviving, but a proof fails")),
-        (Verdict::NotBuilt, _) => Tally::fail(format!("{weakening}: neither builds nor fails")),
-    }
-}
-
-/// Result of the proofs.
-enum Verdict {
-    Passed,
-    /// The first proof that failed.
-    Failed(String),
-    NotBuilt,
-}
-
-/// Runs the proofs with one ordering weakened, until one fails: first those of its module, each in a separate process.
-fn weakened(place: &Workplace, copy: &Path, weakening: &Weakening, proofs: &[String]) -> Verdict {
-    let module = weakening.module();
-    let (of_module, others): (Vec<&String>, Vec<_>) =
-        proofs.iter().partition(|proof| proof.split("::").next() == Some(module));
-    for proof in of_module.into_iter().chain(others) {
-        let mut command = proofs_command(place, copy, &["--", "--exact", proof]);
-        command.env("TT_WEAKENED", format!("{} {}", weakening.site, weakening.weak));
-        let finished = place.steps.finish("weaken", &mut command);
-        if !finished.succeeded() {
-            // Unless libtest or a panic says that a proof failed, it is a build or time problem, which proves nothing.
-            let failed = first_failure(&finished.output);
-            return failed.map_or(Verdict::NotBuilt, |proof| Verdict::Failed(proof.to_owned()));
+        (Verdict::Failed { proof, .. }, Some(_)) => {
+            Tally::fail(format!("{weakening}: listed as surviving, but {proof} fails"))
         }
+        (Verdict::NotRun, _) => Tally::fail(format!("{weakening}: neither passes nor fails")),
     }
-    Verdict::Passed
-}
-
-/// Builds the proofs, runs them with nothing weakened and returns their names.
-fn proofs(place: &Workplace, copy: &Path) -> anyhow::Result<Vec<String>> {
-    anyhow::ensure!(
-        place.steps.finish("weaken-build", &mut proofs_command(place, copy, &["--no-run"])).succeeded(),
-        "the proofs with switches do not build"
-    );
-    let finished = place.steps.finish("weaken", &mut proofs_command(place, copy, &["--", "loom_"]));
-    anyhow::ensure!(finished.succeeded(), "the proofs fail before anything is weakened");
-    let names = finished.output.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"));
-    let names: Vec<String> = names.map(str::to_owned).collect();
-    anyhow::ensure!(!names.is_empty(), "there is no proof");
-    Ok(names)
-}
-
-fn proofs_command(place: &Workplace, copy: &Path, last: &[&str]) -> Command {
-    // Not the folder of the proofs themselves: cargo takes the copy for the same package.
-    let target: PathBuf = place.steps.root.join("target/loom-weakened");
-    let arguments = ["test", "--profile", "checked", "--locked", "--package", "tt-sync", "--lib", "--target-dir"];
-    let mut command = place.steps.command("cargo", &arguments);
-    command.arg(&target).args(last).current_dir(copy).env("RUSTFLAGS", "--cfg loom");
-    command
-}
-
-/// The test that libtest says has failed; in a run that was aborted, whose thread panicked first.
-fn first_failure(output: &str) -> Option<&str> {
-    let named = output.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
-    named.or_else(|| output.lines().find_map(|line| line.strip_prefix("thread '")?.split('\'').next()))
 }
 
 /// Returns the weaker orderings of an ordering.
@@ -254,17 +280,21 @@ mod tests {
     }
 
     #[test]
-    fn the_proof_that_failed_is_named() {
-        assert_eq!(first_failure("test a ... ok\ntest b ... FAILED\ntest c ... FAILED\n"), Some("b"));
-        assert_eq!(first_failure("test a ... ok\n\nthread 'x::y' (7) panicked at z\n"), Some("x::y"));
-        assert_eq!(first_failure("test a ... ok\n"), None);
-    }
-
-    #[test]
     fn an_ordering_that_survives_fails_unless_it_is_listed() {
         let weakening = &switched("a.rs", SOURCE, &mut 0).1[0];
-        assert_eq!(judge(weakening, SOURCE, &Verdict::Passed).failed, 1);
-        assert_eq!(judge(weakening, SOURCE, &Verdict::NotBuilt).failed, 1);
-        assert_eq!(judge(weakening, SOURCE, &Verdict::Failed("proof".to_owned())).failed, 0);
+        let kept = |weak| Kept { path: "a.rs", holds: "a.store(", weak, reason: "another covers it" };
+        let failed = Verdict::Failed { proof: "proof".to_owned(), drawn: 3 };
+        for (verdict, kept, failures) in [
+            (&Verdict::Passed, &[][..], 1),
+            (&Verdict::NotRun, &[], 1),
+            (&failed, &[], 0),
+            (&Verdict::Passed, &[kept("")], 0),
+            (&Verdict::Passed, &[kept("Relaxed")], 0),
+            (&Verdict::Passed, &[kept("Acquire")], 1),
+            (&Verdict::NotRun, &[kept("")], 1),
+            (&failed, &[kept("")], 1),
+        ] {
+            assert_eq!(judge(weakening, SOURCE, verdict, kept).failed, failures, "{verdict:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ const RATCHET: &[(&str, usize)] = &[];
 const COMMAND_LINE: (&str, usize) = ("crates/truetick", 8_000);
 const SHARE_MAX_PERCENT: usize = 17;
 /// Folders of `tools` that are compiled into the program.
-const SHIPPED_TOOLS: [&str; 2] = ["tools/bench", "tools/sim"];
+const SHIPPED_TOOLS: [&str; 3] = ["tools/bench", "tools/bench-report", "tools/sim"];
 
 /// Faults of the whole tree.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {

@@ -1,8 +1,8 @@
 //! The dependency table of ARCHITECTURE.md, compared with the manifests of every workspace of the tree.
 //!
-//! `| layer | crates |` names the crates of each layer; `| crate | may depend on |` has a row per crate or layer. A row
-//! `x (tests)` holds for tests, examples and benches of `x` only. `none` is no crate; `(planned)` marks a crate that does
-//! not exist yet.
+//! `| layer | crates |` names the crates of each layer, in one or more rows; `| crate | may depend on |` has a row per
+//! crate or layer. A row `x (tests)` holds for tests, examples and benches of `x` only. `none` is no crate; `(planned)`
+//! marks a crate that does not exist yet.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,9 +60,9 @@ pub(crate) fn check(tree: &Tree, graph: &Graph) -> Vec<Violation> {
 
 impl Allowed {
     fn parse(document: &str) -> Self {
-        let mut layers = BTreeMap::new();
+        let mut layers = BTreeMap::<String, Vec<String>>::new();
         for (name, crates) in rows(document, &["layer", "crates"]) {
-            layers.insert(name, crates);
+            layers.entry(name).or_default().extend(crates);
         }
         let expand = |names: Vec<String>| -> Vec<String> {
             names.into_iter().flat_map(|name| layers.get(&name).cloned().unwrap_or_else(|| vec![name])).collect()
@@ -158,7 +158,8 @@ mod tests {
 | layer | crates |
 |---|---|
 | base | tt-model, tt-meter |
-| engines | tt-turn, tt-risk |
+| engines | tt-turn |
+| engines | tt-risk |
 
 | crate | may depend on |
 |---|---|

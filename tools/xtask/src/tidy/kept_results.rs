@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Deserialize;
 
-use crate::history::History;
+use crate::history::{History, stale_mark};
 use crate::tree::{File, Tree};
 use crate::violation::Violation;
 use commits::{Commit, commits};
@@ -136,23 +136,10 @@ fn judge(tree: &Tree, history: &History<'_>, kept: &Kept, violations: &mut Vec<V
         (Some(_), Some(_)) | (None, None) => {}
     }
     let since = found.iter().filter(|commit| history.contains(&commit.hash));
-    let since = since.filter_map(|commit| stale_since(history, &commit.hash, &kept.code));
+    let since = since.filter_map(|commit| history.stale_since(&commit.hash, &kept.code));
     let since = since.max_by_key(|(changes, _)| *changes).map(|(_, since)| since);
-    let since = since.map(|since| format!("{}{since}, the last commit with the code that it measures.", marks::STALE));
+    let since = since.map(|since| stale_mark(&since));
     since.into_iter().chain(kept.exception.iter().map(|reason| format!("{}{reason}.", marks::EXCEPTION))).collect()
-}
-
-/// How many commits changed `code` after `commit`, and the last commit before the first of them; `None` if the code is
-/// still that of `commit`.
-///
-/// That last commit is known when the code changes, so the mark and the change are one commit.
-fn stale_since(history: &History<'_>, commit: &str, code: &[String]) -> Option<(usize, String)> {
-    if !history.differs(commit, code) {
-        return None;
-    }
-    let changes = history.changes(commit, code);
-    let last = changes.first().map_or_else(|| "HEAD".to_owned(), |first| format!("{first}^"));
-    Some((changes.len(), history.short(&last)?))
 }
 
 #[cfg(test)]

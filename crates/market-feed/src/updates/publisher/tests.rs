@@ -2,6 +2,7 @@
 
 use crate::CandlesKept;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tt_market::candle::CandleSource;
 use tt_market::{BookSide, Capacity, ConnectionId, Engine, InstrumentSpec};
@@ -10,6 +11,7 @@ use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::listing::ContractUnit;
 use tt_venue::{Symbol, Venue};
 
+use super::super::handover::READERS_HERE_MAX;
 use super::super::tests::Kept;
 use super::*;
 
@@ -21,7 +23,7 @@ struct Rig {
     connection: ConnectionId,
     sender: UpdateSender,
     books: Arc<Books>,
-    ring: Option<Ring>,
+    distributor: SharedDistributor,
     kept: Arc<Kept>,
     update_id: u64,
     tick_size: Decimal,
@@ -46,26 +48,24 @@ impl Rig {
         engine.subscribe(connection, ID, now).unwrap();
         while engine.poll_request(now).is_some() {}
         let subject = Subject::new("binance_spot", "BTC/USDT", 0, true, [tick_size, lot_size], ContractUnit::Base);
-        let books = vec![Mutex::new(BookCopy::new(subject, CandlesKept::default()))];
-        let books = Arc::new(Books {
-            books,
-            accounts: Mutex::default(),
-            counts: Counts::default(),
-            is_stopping: AtomicBool::new(false),
-        });
+        let books = Arc::new(Books::new([BookCopy::new(subject, CandlesKept::default())]));
         let (producer, events) = spsc::ring(SLOTS);
-        let sender = UpdateSender::new(producer, 1, Arc::clone(&books.counts.lost_by_feeds), thread::current());
+        let distributor = SharedDistributor::new(Distributor::new(Arc::clone(&books), Instant::now()));
+        let ring = distributor.lock().add(Ring { events, first: 0, sharing: Vec::new() });
+        let (thread, lost) = (thread::current(), Arc::clone(&books.counts.lost_by_feeds));
+        let handover = Handover { books: Arc::clone(&books), distributor: distributor.clone(), ring, thread };
+        let sender = UpdateSender::new(producer, 1, lost, Some(handover));
         let kept = Arc::new(Kept::default());
         let sink: Arc<dyn Sink> = Arc::clone(&kept) as Arc<dyn Sink>;
         let kind = StreamKind::Books { depth: None, every: None };
-        books.book(0).unwrap().subscribe(kind, &sink, &books.counts);
+        books.book(0).unwrap().subscribe(kind, &sink, &books.counts, Instant::now());
         sink.flush();
         let mut rig = Self {
             engine,
             connection,
             sender,
             books,
-            ring: Some(Ring { events, first: 0, sharing: Vec::new() }),
+            distributor,
             kept,
             update_id: 100,
             tick_size,
@@ -104,15 +104,12 @@ impl Rig {
 
     /// Lets the publisher take what is in the ring, and the reader what it got.
     fn drain(&mut self) {
-        let mut publisher = Loop {
-            books: &self.books,
-            added: mpsc::channel().1,
-            rings: vec![self.ring.take().unwrap()],
-            touched: Vec::new(),
-            waiting: BTreeSet::new(),
-        };
-        while publisher.take_turn(0, Instant::now()).0 > 0 {}
-        self.ring = publisher.rings.pop();
+        while self.distributor.lock().advance(Instant::now()) > 0 {}
+        self.read();
+    }
+
+    /// Lets the reader take what it got.
+    fn read(&mut self) {
         for message in std::mem::take(&mut *self.kept.0.lock().unwrap()) {
             let kind = message["type"].as_str().unwrap();
             if kind == "gap" {
@@ -150,6 +147,61 @@ impl Rig {
     }
 }
 
+/// Whether the publisher's thread, which this one is here, was woken.
+fn was_woken() -> bool {
+    let asked = Instant::now();
+    thread::park_timeout(Duration::from_millis(50));
+    asked.elapsed() < Duration::from_millis(50)
+}
+
+#[test]
+fn a_feed_with_few_readers_publishes_itself() {
+    let mut rig = Rig::new();
+    rig.drain();
+    rig.frame();
+    rig.sender.wake();
+    assert!(!was_woken());
+    rig.read();
+    rig.assert_same();
+}
+
+#[test]
+fn a_feed_leaves_it_to_the_thread_while_that_is_at_it_and_where_many_read() {
+    let mut rig = Rig::new();
+    rig.drain();
+    let distributor = rig.distributor.clone();
+    let held = distributor.lock();
+    rig.frame();
+    rig.sender.wake();
+    drop(held);
+    assert!(was_woken() && rig.kept.0.lock().unwrap().is_empty());
+    let others: Vec<_> = (0..READERS_HERE_MAX).map(|_| Arc::new(Kept::default()) as Arc<dyn Sink>).collect();
+    for sink in &others {
+        rig.books.book(0).unwrap().subscribe(StreamKind::Trades, sink, &rig.books.counts, Instant::now());
+    }
+    rig.frame();
+    rig.sender.wake();
+    assert!(was_woken() && rig.kept.0.lock().unwrap().is_empty());
+    rig.drain();
+    rig.assert_same();
+}
+
+#[test]
+fn a_message_that_waits_in_a_feeds_turn_wakes_the_thread_that_sends_it_in_time() {
+    let mut rig = Rig::new();
+    rig.drain();
+    let slow: Arc<dyn Sink> = Arc::new(Kept::default());
+    let kind = StreamKind::Books { depth: None, every: Some(Duration::from_millis(1)) };
+    rig.books.book(0).unwrap().subscribe(kind, &slow, &rig.books.counts, Instant::now());
+    let due = rig.distributor.lock().due();
+    // The first message leaves at once, the next one waits.
+    rig.frame();
+    rig.frame();
+    rig.sender.wake();
+    assert!(was_woken());
+    assert!(rig.distributor.lock().due() < due);
+}
+
 #[test]
 fn a_full_ring_costs_a_mark_and_a_snapshot() {
     let mut rig = Rig::new();
@@ -178,6 +230,20 @@ fn what_is_owed_in_a_quiet_market_is_sent_without_an_update() {
     rig.drain();
     rig.assert_same();
     assert!(rig.lost > 100, "{}", rig.lost);
+}
+
+#[test]
+fn a_book_that_finds_no_room_again_is_no_further_loss() {
+    let mut rig = Rig::new();
+    (0..200).for_each(|_| rig.frame());
+    let lost = rig.books.counts.read().lost_by_feeds;
+    let board = rig.engine.board();
+    (0..5).for_each(|_| rig.sender.send_owed(&rig.engine, &board));
+    assert_eq!(rig.books.counts.read().lost_by_feeds, lost);
+    rig.drain();
+    rig.sender.send_owed(&rig.engine, &board);
+    rig.drain();
+    assert_eq!(rig.lost, lost);
 }
 
 #[test]

@@ -88,7 +88,7 @@ async fn visit_all(feeds: &[FeedConfig], options: &ExamineOptions) -> Result<Vec
     if shows_progress {
         eprint!("\r\x1b[K");
     }
-    visits.sort_by_key(|visited| feeds.iter().position(|feed| feed.venue == visited.venue));
+    tt_model::sort_short_by_key(&mut visits, |visited| feeds.iter().position(|feed| feed.venue == visited.venue));
     Ok(visits)
 }
 

@@ -72,12 +72,13 @@ fn ends(cidr: &str) -> [IpAddr; 2] {
 }
 
 /// The forms in which an IPv4 address hides in IPv6.
-fn disguises(v4: Ipv4Addr) -> [IpAddr; 6] {
+fn disguises(v4: Ipv4Addr) -> [IpAddr; 7] {
     let [a, b, c, d] = v4.octets().map(u16::from);
     let (high, low) = (a << 8 | b, c << 8 | d);
     [
         Ipv6Addr::new(0, 0, 0, 0, 0, 0xFFFF, high, low),
         Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low),
+        Ipv6Addr::new(0, 0, 0, 0, 0xFFFF, 0, high, low),
         Ipv6Addr::new(0x64, 0xFF9B, 0, 0, 0, 0, high, low),
         Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 0),
         Ipv6Addr::new(0x2001, 0, 0x101, 0x101, 0, 0, !high, !low),
@@ -111,8 +112,8 @@ fn case_a63_closed_peers_in_every_disguise() {
             sends += 1;
         }
     }
-    for closed in ["::", "::1", "fe80::1", "febf::1", "fc00::1", "fd00:ec2::254", "fd20:ce::254", "fec0::1", "ff02::1"]
-    {
+    let closed = "::,::1,fe80::1,febf::1,fc00::1,fd00:ec2::254,fd20:ce::254,fec0::1,ff02::1,4000::1,1fff::1";
+    for closed in closed.split(',') {
         scanner.is_closed(closed.parse().unwrap());
         sends += 1;
     }

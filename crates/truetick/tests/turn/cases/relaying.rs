@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use testkit::measured;
+
 use super::stage::{Caller, Peer, Stage, UDP};
 use crate::wire::{self, CHANNEL_BIND, CHANNEL_NUMBER, CREATE_PERMISSION, DATA, PEER_ADDRESS, Reading, SEND};
 
@@ -385,6 +387,37 @@ fn case_a76_empty_datagrams_have_headers() {
     let seconds = started.elapsed().as_secs() + 1;
     let carried = after.out - before.out;
     assert!(carried <= BYTES_PER_SECOND * seconds / HEADERS_LEN, "{carried} of {COUNT} arrive in {seconds} s");
+    let bytes = carried * HEADERS_LEN;
+    measured("bandwidth", format_args!("{bytes} bytes of {COUNT} empty datagrams, within {seconds} s"));
     assert_eq!(after.drops["user_bandwidth"], COUNT - carried, "{after:?}");
     (0..carried).for_each(|_| assert!(sink.receive().0.is_empty()));
+}
+
+#[test]
+fn case_a76_what_is_over_a_quota_is_dropped_under_its_name() {
+    const COUNT: u64 = 200;
+    for (quota, name) in [
+        ("user_bytes_per_second = 100", "user_bandwidth"),
+        ("user_packets_per_second = 3", "user_packets"),
+        ("source_bytes_per_second = 100", "source_bandwidth"),
+        ("source_packets_per_second = 3", "source_packets"),
+        ("allocation_bytes_per_second = 100", "allocation_bandwidth"),
+        // The last quarter is for users who send less.
+        ("bytes_per_second = 100", "total_share"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("truetick.toml");
+        std::fs::write(&config, format!("[turn.quotas]\n{quota}\n")).unwrap();
+        let stage = Stage::with(&["--config", config.to_str().unwrap()]);
+        let started = std::time::Instant::now();
+        let (mut caller, _, sink) = allocated(&stage);
+        assert_eq!(caller.bind(0x4000, sink.addr()), 0);
+        let before = stage.ledger();
+        (0..COUNT).for_each(|_| caller.send(&[0x40, 0, 0, 0]));
+        let after = stage.ledger();
+        let (over, seconds) = (after.dropped - before.dropped, started.elapsed().as_secs() + 1);
+        assert_eq!(after.drops[name], over, "{quota}: {after:?}");
+        // A second's worth at once at most, and one for each second since.
+        assert!(COUNT - over <= 4 * (1 + seconds), "{quota}: {over} of {COUNT} in {seconds} s");
+    }
 }

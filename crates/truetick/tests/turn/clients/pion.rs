@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use crate::certificates::Certificates;
+use crate::operators::namespaces::Network;
 use crate::server::{PASSWORD, Server, USER};
 use serde_json::Value;
 use testkit::{Requirement, require};
@@ -31,6 +32,7 @@ fn go(arguments: &[&str]) -> std::io::Result<Output> {
 /// The programs in this folder and of the library.
 const PROGRAMS: &[(&str, &str)] = &[
     ("pion-client", "."),
+    ("pion-udp", "github.com/pion/turn/v5/examples/turn-client/udp"),
     ("pion-tcp", "github.com/pion/turn/v5/examples/turn-client/tcp"),
     ("pion-tls", "github.com/pion/turn/v5/examples/turn-client/tls"),
 ];
@@ -125,6 +127,51 @@ fn pion_survives_a_closed_peer_port() {
     };
     assert_eq!(payloads(&[]), Some(PAYLOADS));
     assert_ne!(payloads(&["--icmp-indications", "always"]), Some(PAYLOADS), "the closed port was not noticed");
+}
+
+/// A router between the server at 11.0.0.1 and the clients at 10.77.0.0/24: it translates their addresses, and has no
+/// socket for what comes from an address that a client did not send to.
+fn in_front_of_the_clients() -> Result<Network, String> {
+    let network = Network::make(
+        &["s", "r", "c"],
+        &[
+            "-n {r} link add out0 type veth peer name out0 netns {s}",
+            "-n {r} link add in0 type veth peer name in0 netns {c}",
+            "-n {s} addr add 11.0.0.1/24 dev out0",
+            "-n {r} addr add 11.0.0.2/24 dev out0",
+            "-n {r} addr add 10.77.0.1/24 dev in0",
+            "-n {c} addr add 10.77.0.2/24 dev in0",
+            "-n {s} link set out0 up",
+            "-n {r} link set out0 up",
+            "-n {r} link set in0 up",
+            "-n {c} link set in0 up",
+            "-n {c} route add default via 10.77.0.1",
+            "netns exec {r} sysctl -q -w net.ipv4.ip_forward=1",
+        ],
+    )?;
+    network.translate(
+        1,
+        "table ip nat {\n\
+         chain post { type nat hook postrouting priority 100; oif out0 masquerade; }\n\
+         }\n",
+    )?;
+    Ok(network)
+}
+
+/// The example relays to the address that its server sees: a port of the router that is open for the server alone.
+#[test]
+fn pions_udp_example_survives_a_closed_peer_port() {
+    let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };
+    let Some(network) = require(Requirement::NetNamespace, in_front_of_the_clients()) else { return };
+    let pings = |flags: &[&str]| {
+        let flags = [&["--listen", "11.0.0.1:0"][..], flags].concat();
+        let server = network.on(0, || Server::start(&flags));
+        let pings = network.on(2, || example_pings(&folder.join("pion-udp"), &server, &[]));
+        server.stop();
+        pings
+    };
+    assert_eq!(pings(&[]), PINGS);
+    assert_ne!(pings(&["--icmp-indications", "always"]), PINGS, "the closed port was not noticed");
 }
 
 #[test]

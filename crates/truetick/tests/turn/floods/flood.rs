@@ -6,10 +6,11 @@ use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, sendmmsg};
-use socket2::{Domain, Protocol, Socket, Type};
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, bind, sendmmsg};
+use socket2::{Domain, Socket, Type};
 
-use super::network::{LINK, SOURCES, received_by, source};
+use super::network::{HARDWARE, LINK, SOURCES, received_by, source};
 use crate::server::is_given;
 
 /// Datagrams a second, to a program of this build and to a given one, which is optimised.
@@ -25,6 +26,8 @@ const BATCH: u32 = 64;
 /// Bytes of the headers of IPv4 and UDP.
 const HEADERS: usize = 28;
 const ETHERNET: usize = 14;
+/// The type of a frame with an IPv4 datagram (RFC 894).
+const IPV4: [u8; 2] = [8, 0];
 
 /// What is sent.
 #[derive(Clone, Copy, Debug)]
@@ -89,12 +92,16 @@ impl Kind {
 
 /// Sends datagrams of `kind` to `server` for `duration`, each from the next source, and counts what comes back.
 pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
+    udp_at(RATES[usize::from(is_given())], kind, server, duration)
+}
+
+/// The same with `rate` datagrams a second.
+pub(crate) fn udp_at(rate: u32, kind: Kind, server: SocketAddr, duration: Duration) -> Came {
     let SocketAddr::V4(server) = server else { panic!("the flood is of IPv4") };
     // Answers to every source come in here.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     let mut forger = Forger::new(kind, socket.local_addr().unwrap().port(), server);
     socket.set_nonblocking(true).unwrap();
-    let rate = RATES[usize::from(is_given())];
     let (started, before) = (Instant::now(), received_by(LINK));
     let (mut came, mut number) = (Came::default(), 0);
     while started.elapsed() < duration {
@@ -118,41 +125,50 @@ pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
     came
 }
 
-/// Writes whole IPv4 datagrams, so that each of a batch has another source.
+/// Writes whole Ethernet frames, so that each of a batch has another source. They pass no route and no queue of IP,
+/// which would take most of a CPU at such rates.
 struct Forger {
     socket: Socket,
-    to: SocketAddrV4,
-    headers: MultiHeaders<SockaddrIn>,
-    /// A datagram from each source. This build is not optimised, and would make too few in time.
-    datagrams: Vec<Vec<u8>>,
+    headers: MultiHeaders<()>,
+    /// A frame from each source. This build is not optimised, and would make too few in time.
+    frames: Vec<Vec<u8>>,
 }
 
 impl Forger {
     fn new(kind: Kind, from_port: u16, to: SocketAddrV4) -> Self {
-        let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP)).unwrap();
-        socket.set_header_included_v4(true).unwrap();
-        // Else it waits for the server's side of the link to take what it has sent.
-        socket.set_send_buffer_size(4 << 20).unwrap();
-        let datagrams = (0..SOURCES).map(|number| datagram(number, from_port, to, &kind.message(number))).collect();
-        Self { socket, to, headers: MultiHeaders::preallocate(BATCH as usize, None), datagrams }
+        let of_link = getifaddrs().unwrap().find(|it| it.interface_name == LINK && is_link(it)).unwrap();
+        let link = *of_link.address.as_ref().and_then(SockaddrStorage::as_link_addr).unwrap();
+        // Protocol 0: it receives nothing.
+        let socket = Socket::new(Domain::PACKET, Type::RAW, None).unwrap();
+        bind(socket.as_raw_fd(), &link).unwrap();
+        let from = link.addr().unwrap();
+        let frame = |number| [&HARDWARE[..], &from, &IPV4, &datagram(number, from_port, to, kind)].concat();
+        let frames = (0..SOURCES).map(frame).collect();
+        Self { socket, headers: MultiHeaders::preallocate(BATCH as usize, None), frames }
     }
 
     /// Sends the datagrams of `numbers`, fewer where the sources begin again, and returns how many.
     fn send(&mut self, numbers: std::ops::Range<u32>, came: &mut Came) -> u32 {
         let first = (numbers.start % SOURCES) as usize;
-        let last = self.datagrams.len().min(first + numbers.len());
-        let slices: Vec<[IoSlice; 1]> = self.datagrams[first..last].iter().map(|it| [IoSlice::new(it)]).collect();
-        let to = [Some(SockaddrIn::from(self.to)); BATCH as usize];
+        let last = self.frames.len().min(first + numbers.len());
+        let slices: Vec<[IoSlice; 1]> = self.frames[first..last].iter().map(|it| [IoSlice::new(it)]).collect();
+        let to = [None; BATCH as usize];
         let sent = sendmmsg(self.socket.as_raw_fd(), &mut self.headers, &slices, to, [], MsgFlags::empty());
         let sent = sent.map_or(0, Iterator::count);
         came.sent += sent as u64;
-        came.sent_bytes += self.datagrams[first..][..sent].iter().map(|it| (it.len() - HEADERS) as u64).sum::<u64>();
+        let payload = |frame: &Vec<u8>| (frame.len() - ETHERNET - HEADERS) as u64;
+        came.sent_bytes += self.frames[first..][..sent].iter().map(payload).sum::<u64>();
         slices.len() as u32
     }
 }
 
-/// RFC 791 section 3.1 and RFC 768. The kernel computes IPv4's checksum; UDP's is optional and left out.
-fn datagram(number: u32, from_port: u16, to: SocketAddrV4, message: &[u8]) -> Vec<u8> {
+fn is_link(of: &InterfaceAddress) -> bool {
+    of.address.as_ref().and_then(SockaddrStorage::as_link_addr).is_some()
+}
+
+/// RFC 791 section 3.1 and RFC 768. UDP's checksum is optional and left out.
+fn datagram(number: u32, from_port: u16, to: SocketAddrV4, kind: Kind) -> Vec<u8> {
+    let message = kind.message(number);
     let length = HEADERS + message.len();
     let mut datagram = Vec::with_capacity(length);
     datagram.extend([0x45, 0]);
@@ -160,6 +176,10 @@ fn datagram(number: u32, from_port: u16, to: SocketAddrV4, message: &[u8]) -> Ve
     datagram.extend([0, 0, 0, 0, 64, 17, 0, 0]);
     datagram.extend(source(number).octets());
     datagram.extend(to.ip().octets());
+    let sum: u32 = datagram.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let folded = (sum >> 16) + (sum & 0xFFFF);
+    let checksum = !((folded >> 16) + folded) as u16;
+    datagram[10..12].copy_from_slice(&checksum.to_be_bytes());
     datagram.extend(from_port.to_be_bytes());
     datagram.extend(to.port().to_be_bytes());
     datagram.extend(((length - 20) as u16).to_be_bytes());

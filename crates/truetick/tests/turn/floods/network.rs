@@ -17,6 +17,8 @@ pub(crate) const SOURCES: u32 = 10_000;
 
 /// The link of floods, by its name in both namespaces.
 pub(crate) const LINK: &str = "flood0";
+/// The hardware address of the server's end of it.
+pub(crate) const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// The link of honest clients. What the other one counts belongs to the flood.
 const HONEST_LINK: &str = "honest0";
 /// The attackers' end of their link, and the server's end of the honest clients'.
@@ -53,10 +55,11 @@ impl Network {
         let id = std::process::id();
         let network = Self { server: format!("ttfs{id}"), outside: format!("ttfo{id}"), _alone: alone };
         let (server, outside) = (&network.server, &network.outside);
+        let hardware = HARDWARE.map(|byte| format!("{byte:02x}")).join(":");
         let lines = [
             format!("netns add {server}"),
             format!("netns add {outside}"),
-            format!("-n {server} link add {LINK} type veth peer name {LINK} netns {outside}"),
+            format!("-n {server} link add {LINK} address {hardware} type veth peer name {LINK} netns {outside}"),
             format!("-n {server} addr add {SERVER}/24 dev {LINK}"),
             format!("-n {outside} addr add {ATTACKERS}/24 dev {LINK}"),
             format!("-n {server} link add {HONEST_LINK} type veth peer name {HONEST_LINK} netns {outside}"),

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::operated::{Operated, PATIENCE, wait};
 use crate::wire::{self, Reading, Writer};
 use testkit::turn_client::Client;
-use testkit::{Requirement, find_program, require};
+use testkit::{Requirement, find_program, measured, require};
 
 /// Names that would break a line, a terminal, a format string or JSON.
 const HOSTILE: [&str; 6] = ["a\r\nb", "a\u{1b}[2Jb", "%s%n", "a\0b", "a\"b\\", "a\u{9b}b\u{202e}"];
@@ -132,6 +132,7 @@ fn each_source_has_a_line_that_the_fail2ban_filter_matches() {
     ] {
         assert!(log.contains(line), "{line}: {log}");
     }
+    measured("log lines", "a line about each of 4 sources; 30 requests of one: a line and a count of 29");
     let Some(program) = require(Requirement::Program, find_program("fail2ban-regex", "fail2ban")) else { return };
     let path = folder.path().join("log");
     std::fs::write(&path, &log).unwrap();

@@ -52,7 +52,7 @@ impl Network {
     }
 
     /// Loads `rules` into the namespace `number`.
-    fn translate(&self, number: usize, rules: &str) -> Result<(), String> {
+    pub(crate) fn translate(&self, number: usize, rules: &str) -> Result<(), String> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[number], "nft", "-f", "-"]).stdin(Stdio::piped());
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();

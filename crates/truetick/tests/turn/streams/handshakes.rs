@@ -3,16 +3,18 @@
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
+use testkit::measured;
 
 use super::bounds::configuration;
 use super::{count, probe, shown, start, text};
 use crate::certificates::Certificates;
-use crate::server::Server;
+use crate::server::{Server, is_given};
 use crate::stream_client::{StreamClient, connect_from, connect_tls};
 
 /// The first bytes of a ClientHello.
@@ -100,7 +102,9 @@ fn a_session_resumes_on_every_worker_until_the_certificate_changes() {
 fn an_office_behind_one_address_connects_at_once() {
     tt_net::raise_descriptor_limit().unwrap();
     let certificates = Certificates::new();
-    let server = with(&certificates, "handshake_s = 60\nfirst_message_s = 60");
+    // A program that is not optimised may take longer than the deadlines.
+    let server = with(&certificates, if is_given() { "" } else { "handshake_s = 60\nfirst_message_s = 60" });
+    let started = Instant::now();
     let config = certificates.client(rustls::ALL_VERSIONS, &[]);
     let office = || connect_from([127, 0, 0, 2], server.tcp[0]);
     let mut plain: Vec<_> = (0..1_000).map(|_| StreamClient::new(office())).collect();
@@ -119,7 +123,9 @@ fn an_office_behind_one_address_connects_at_once() {
     for client in &mut tls {
         client.binding();
     }
+    let took = started.elapsed();
     let streams = shown(&server, "streams", |streams| streams["handshakes"] == 1_001);
     assert_eq!((&streams["open"], &streams["half_open"]), (&2_000.into(), &0.into()), "{streams}");
+    measured("connections", format_args!("1,000 TCP and 1,000 TLS clients of one address served in {took:.1?}"));
     probe(&server);
 }

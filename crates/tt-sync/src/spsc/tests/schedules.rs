@@ -95,61 +95,76 @@ fn loom_holding_the_next_slot_changes_nothing() {
     }
 }
 
+/// An event of so many words. The sequences of eight are apart from the events.
+const fn words<const N: usize>(number: u64) -> [u64; N] {
+    [number; N]
+}
+
 /// A batch of two arrives as two or not at all, and what follows it comes after it.
-fn a_batch_is_published_once<P: Storage<u64> + Send + 'static>(make: Make<u64, P>) {
+fn a_batch_is_published_once<const N: usize, P: Storage<[u64; N]> + Send + 'static>(make: Make<[u64; N], P>) {
     check(move || {
         let (mut producer, mut consumer) = make();
         let producing = loom::thread::spawn(move || {
-            assert_eq!(producer.push_slice(&[1, 2, 3]), 2);
-            producer.push_slice(&[3, 4])
+            assert_eq!(producer.push_slice(&[1, 2, 3].map(words)), 2);
+            producer.push_slice(&[3, 4].map(words))
         });
         let mut seen = Vec::new();
         let first = consumer.drain(2, |event| seen.push(*event));
         assert!(first != 1);
-        let mut into = [0; 2];
+        let mut into = [[0; N]; 2];
         let second = consumer.pop_slice(&mut into);
         seen.extend(&into[..second]);
         let pushed = 2 + producing.join().expect("the producer failed");
         consumer.drain(usize::MAX, |event| seen.push(*event));
-        assert_eq!(seen, [1, 2, 3, 4][..pushed]);
+        assert_eq!(seen, [1, 2, 3, 4].map(words)[..pushed]);
     });
 }
 
 #[test]
 fn loom_a_batch_is_published_once() {
-    a_batch_is_published_once(|| owned(2, u64::MAX));
+    a_batch_is_published_once::<1, _>(|| owned(2, u64::MAX));
+}
+
+#[test]
+fn loom_a_batch_is_published_once_with_sequences_apart() {
+    a_batch_is_published_once::<8, _>(|| owned(2, u64::MAX));
 }
 
 #[test]
 fn loom_a_batch_is_published_once_in_given_memory() {
-    a_batch_is_published_once(|| shared(2, u64::MAX));
+    a_batch_is_published_once::<1, _>(|| shared(2, u64::MAX));
 }
 
 /// Of three events in groups of two, none, two or three arrive.
-fn a_group_is_published_once<P: Storage<u64> + Send + 'static>(make: Make<u64, P>) {
+fn a_group_is_published_once<const N: usize, P: Storage<[u64; N]> + Send + 'static>(make: Make<[u64; N], P>) {
     check(move || {
         let (mut producer, mut consumer) = make();
         let producing = loom::thread::spawn(move || {
             let mut numbers = 1..;
-            producer.push_with(3, || numbers.next().expect("numbers do not end"))
+            producer.push_with(3, || words(numbers.next().expect("numbers do not end")))
         });
         let mut seen = Vec::new();
         let first = consumer.drain(3, |event| seen.push(*event));
         assert!(first != 1);
         assert_eq!(producing.join().expect("the producer failed"), 3);
         consumer.drain(usize::MAX, |event| seen.push(*event));
-        assert_eq!(seen, [1, 2, 3]);
+        assert_eq!(seen, [1, 2, 3].map(words));
     });
 }
 
 #[test]
 fn loom_a_group_is_published_once() {
-    a_group_is_published_once(|| owned(4, u64::MAX));
+    a_group_is_published_once::<1, _>(|| owned(4, u64::MAX));
+}
+
+#[test]
+fn loom_a_group_is_published_once_with_sequences_apart() {
+    a_group_is_published_once::<8, _>(|| owned(4, u64::MAX));
 }
 
 #[test]
 fn loom_a_group_is_published_once_in_given_memory() {
-    a_group_is_published_once(|| shared(4, u64::MAX));
+    a_group_is_published_once::<1, _>(|| shared(4, u64::MAX));
 }
 
 /// A claim that was dropped shows nothing; one that was published shows what was filled in.

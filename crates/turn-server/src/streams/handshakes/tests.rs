@@ -10,11 +10,12 @@ use tt_turn::config::{Capacity, Config};
 use tt_turn::credential::Secrets;
 use tt_turn::shared::{Quotas, Shared};
 use tt_turn::{Server, WorkerId};
+use turn_config::CertificateFiles;
 
 use super::*;
 use crate::listener_id::ListenerId;
 use crate::poll_key::stream_of;
-use crate::streams::{CertificateFiles, Sources, StreamPlan, Streams, Takes, read_certificates};
+use crate::streams::{Sources, StreamPlan, Streams, Takes, read_certificates};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const BINDING: &[u8] = b"\x00\x01\x00\x00\x21\x12\xA4\x42AAAABBBBCCCC";

@@ -43,6 +43,15 @@ pub(super) struct Alone {
     pub(super) work_cycles: f64,
 }
 
+impl Alone {
+    /// The medians of pairs of stamps, of fenced ones, and of the work between fenced ones.
+    #[inline(never)]
+    fn of(readings: [Vec<u64>; 3]) -> Self {
+        let [bare, fenced, worked] = readings.map(|mut readings| middle(&mut readings).unwrap_or(0.0));
+        Self { clock_cycles: bare, work_cycles: worked - fenced }
+    }
+}
+
 impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, W> {
     pub(super) fn run(mut self) -> Received {
         // Written, so that every page is there before the first event.
@@ -57,7 +66,7 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
             asked: 0,
             jitter: None,
         };
-        let mut watch = self.plan.watch(1, &self.clocks);
+        let mut watch = self.plan.watch(1, self.clocks.probe, self.clocks.scale);
         let total = (self.plan.warmup + self.plan.events) as u64;
         let taken = self.receive(total, &mut received, &mut watch);
         received.jitter = watch.map(StallWatch::finish);
@@ -170,7 +179,6 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
             black_box((self.work)(&intent));
             worked.push(stamps.after().saturating_sub(start));
         }
-        let of = |readings: &mut Vec<u64>| middle(readings).unwrap_or(0.0);
-        Alone { clock_cycles: of(&mut bare), work_cycles: of(&mut worked) - of(&mut fenced) }
+        Alone::of([bare, fenced, worked])
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Sent {
 impl<C: Stamps, S: Sends> Sending<'_, C, S> {
     /// Sends, and rests until the receiver has measured the times alone, as it does between events.
     pub(super) fn run(mut self) -> Sent {
-        let mut watch = self.plan.watch(0, &self.clocks);
+        let mut watch = self.plan.watch(0, self.clocks.probe, self.clocks.scale);
         let deadline = self.deadline(self.plan.time_max_ns);
         let (sent, full) = match self.plan.pace {
             Pace::OneInFlight => (self.one_in_flight(deadline, &mut watch), 0),

@@ -4,6 +4,7 @@ use super::{Evidence, Stall, StallCause, Witness, speed};
 use core::marker::PhantomData;
 use nix::errno::Errno;
 use tt_meter::{Clock, Scale, Stamp};
+use tt_model::{sort_short_by, sort_short_by_key};
 use tt_os::cpu_times::CpuTimes;
 use tt_os::interrupts::Interrupts;
 use tt_os::machine::Machine;
@@ -193,8 +194,8 @@ impl StallWatch {
             *count = count.saturating_sub(before);
         }
         interrupts.retain(|(_, count)| *count > 0);
-        interrupts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        self.stalls.sort_unstable_by_key(|stall| stall.at_ns);
+        sort_short_by(&mut interrupts, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sort_short_by_key(&mut self.stalls, |stall| stall.at_ns);
         Jitter {
             cpu: self.plan.cpu,
             threshold_ns: self.plan.threshold_ns,

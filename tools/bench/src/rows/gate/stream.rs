@@ -307,7 +307,9 @@ impl Batches {
 }
 
 impl Operation for Batches {
-    const PER_RUN: u32 = BATCH as u32;
+    fn per_run(&self) -> u32 {
+        BATCH as u32
+    }
 
     fn inputs(&self) -> usize {
         self.0.events.len() / BATCH

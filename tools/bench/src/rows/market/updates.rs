@@ -46,7 +46,9 @@ impl PlainBook {
     }
 
     fn cut(&self, count: usize) -> Self {
-        Self { sides: self.best(count).map(|side| side.into_iter().collect()) }
+        let mut sides = <[BTreeMap<i64, i64>; 2]>::default();
+        sides.iter_mut().zip(self.best(count)).for_each(|(side, best)| side.extend(best));
+        Self { sides }
     }
 
     fn len_min(&self) -> usize {

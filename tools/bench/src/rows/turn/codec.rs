@@ -33,22 +33,27 @@ pub(super) fn label_parse_20() -> Label {
     label("stun_parse_20", "Binding request of 20 bytes without attributes", 68.4, "zero-copy, header and attributes")
 }
 
+/// Addresses of a run.
+const XORS: usize = 8;
+
 /// `XorAddress::encode`, eight addresses a run.
 pub(super) struct XorMapped {
-    inputs: Vec<[(SocketAddr, [u8; 12]); Self::PER_RUN as usize]>,
+    inputs: Vec<[(SocketAddr, [u8; 12]); XORS]>,
 }
 
 impl XorMapped {
     pub(super) fn new(v6: bool) -> Self {
         let mut random = SplitMix64::new(if v6 { 6 } else { 4 });
-        let runs = INPUTS / Self::PER_RUN as usize;
+        let runs = INPUTS / XORS;
         let one = |random: &mut SplitMix64| (wire::address(random, v6), random.bytes());
         Self { inputs: (0..runs).map(|_| std::array::from_fn(|_| one(&mut random))).collect() }
     }
 }
 
 impl Operation for XorMapped {
-    const PER_RUN: u32 = 8;
+    fn per_run(&self) -> u32 {
+        XORS as u32
+    }
 
     fn inputs(&self) -> usize {
         self.inputs.len()

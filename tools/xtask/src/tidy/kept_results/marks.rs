@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::history::STALE;
 use crate::tree::File;
 use crate::violation::Violation;
 
-/// Beginnings of the marks. `tools/bench` keeps such lines when it generates a table again.
-pub(super) const STALE: &str = "Stale since ";
+/// Beginning of a mark, as [`STALE`] is one. `tools/bench` keeps such lines when it generates a table again.
 pub(super) const EXCEPTION: &str = "Kept nevertheless: ";
 
 const BEGIN: &str = "<!-- BEGIN: ";

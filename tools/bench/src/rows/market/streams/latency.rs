@@ -1,5 +1,6 @@
 //! The time from a frame that the server has read to its message in this process.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -113,27 +114,37 @@ pub(super) fn of_server(
     Ok((times, messages))
 }
 
-/// The same of the echo server with `messages`, one after the other at the same pace.
+/// The same of the echo server with `messages`, one after the other at the same pace. A thread that does nothing else
+/// writes them, as the simulator's does: it keeps no processor awake for the reader.
 pub(super) fn of_echo(echo: &mut Echo, messages: &[Vec<u8>], mode: Mode) -> anyhow::Result<Vec<f64>> {
-    let pause = Duration::from_secs_f64(1.0 / LATENCY_HZ);
-    let mut times = Vec::new();
-    let mut next = Instant::now();
-    for message in messages {
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
-        next += pause;
-        // The digits of the time make it as long as it was.
-        let frame = frame::text(message.get(STAMP..).unwrap_or_default(), true);
-        echo.reader.write(&frame)?;
-        let payload = loop {
-            ensure!(mode.wait(&mut echo.reader, Duration::from_secs(5))?, "no echo");
-            let arrived = unix_now().0;
-            if let Some(payload) = echo.reader.next_payload()? {
-                break payload.first_chunk::<STAMP>().map(|digits| (arrived, *digits));
-            }
-        };
-        let (arrived, digits) = payload.context("an echo without its time")?;
-        let read: u64 = std::str::from_utf8(&digits)?.parse()?;
-        times.push(arrived.saturating_sub(read) as f64);
+    let mut writer = echo.reader.writer()?;
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(move || {
+            let (pause, mut next) = (Duration::from_secs_f64(1.0 / LATENCY_HZ), Instant::now());
+            messages.iter().try_for_each(|message| {
+                std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                next += pause;
+                // The digits of the time make it as long as it was.
+                writer.write_all(&frame::text(message.get(STAMP..).unwrap_or_default(), true))
+            })
+        });
+        let times = echoed(&mut echo.reader, messages.len(), mode);
+        writing.join().map_err(|_| anyhow::anyhow!("the writer's thread has panicked"))??;
+        times
+    })
+}
+
+/// Nanoseconds of each of the next `count` messages of the echo server.
+fn echoed(reader: &mut Reader, count: usize, mode: Mode) -> anyhow::Result<Vec<f64>> {
+    let mut times = Vec::with_capacity(count);
+    while times.len() < count {
+        ensure!(mode.wait(reader, Duration::from_secs(5))?, "no echo");
+        let arrived = unix_now().0;
+        while let Some(payload) = reader.next_payload()? {
+            let digits = payload.first_chunk::<STAMP>().context("an echo without its time")?;
+            let read: u64 = std::str::from_utf8(digits)?.parse()?;
+            times.push(arrived.saturating_sub(read) as f64);
+        }
     }
     Ok(times)
 }

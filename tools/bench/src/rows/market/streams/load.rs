@@ -1,8 +1,9 @@
 //! Many readers at a high rate.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use tt_os::clock::unix_now;
 
@@ -15,6 +16,8 @@ use crate::rows::market::ENGINE;
 
 /// A stream has ended when nothing came for this long.
 const QUIET: Duration = Duration::from_millis(200);
+/// A reader that has no snapshot by then gets none.
+const SNAPSHOT: Duration = Duration::from_secs(5);
 /// One reader in this many has its latencies kept.
 const TIMED_ONE_IN: usize = 10;
 
@@ -37,15 +40,14 @@ impl Load {
     /// # Errors
     /// A silent loss, or a reader loses its connection.
     pub(super) fn run(&mut self, server: &Server, sim: &sim::Running, span: Duration) -> anyhow::Result<()> {
-        let connected = (0..READERS).map(|_| Reader::connect(server.address));
-        let mut readers = connected.collect::<anyhow::Result<Vec<Reader>>>()?;
+        let mut readers =
+            (0..READERS).map(|_| with_snapshot(server.address)).collect::<anyhow::Result<Vec<Reader>>>()?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         for (index, reader) in readers.iter().enumerate() {
             epoll.add(reader.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, index as u64))?;
         }
         let mut latencies = Vec::new();
         drain(&epoll, &mut readers, QUIET, &mut latencies)?;
-        ensure!(readers.iter().all(|reader| reader.received.messages > 0), "a reader got no snapshot");
         let before: Vec<Received> = readers.iter().map(|reader| reader.received).collect();
         latencies.clear();
         let (cpu_before, begin) = (server.cpu_time()?, Instant::now());
@@ -121,6 +123,15 @@ impl Load {
     }
 }
 
+/// A reader that has its snapshot. It may come together with the answer of the handshake, and epoll does not report what
+/// has been read.
+fn with_snapshot(address: SocketAddr) -> anyhow::Result<Reader> {
+    let mut reader = Reader::connect(address)?;
+    reader.wait_for(SNAPSHOT)?.context("a reader got no snapshot")?;
+    while reader.next_message()?.is_some() {}
+    Ok(reader)
+}
+
 /// Takes what arrives until `end`.
 fn take(epoll: &Epoll, readers: &mut [Reader], end: Instant, latencies: &mut Vec<f64>) -> anyhow::Result<bool> {
     let mut events = [EpollEvent::empty(); READERS];
@@ -155,4 +166,30 @@ fn drain(epoll: &Epoll, readers: &mut [Reader], quiet: Duration, latencies: &mut
         }
     }
     Ok(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::super::frame;
+    use super::*;
+
+    #[test]
+    fn a_snapshot_may_come_together_with_the_answer_of_the_handshake() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let snapshot = frame::text(br#"{"type":"snapshot","seq":4,"update_id":70,"ts_recv":9}"#, false);
+        let head = b"HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+        let serving = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            assert!(client.read(&mut [0; 1_024]).unwrap() > 0);
+            client.write_all(&[&head[..], &snapshot].concat()).unwrap();
+            client
+        });
+        let reader = with_snapshot(address).unwrap();
+        assert_eq!(reader.received.messages, 1);
+        drop(serving.join().unwrap());
+    }
 }

@@ -91,12 +91,12 @@ impl Reader {
         }
     }
 
-    /// Writes whole frames.
+    /// Another handle of the connection, which writes.
     ///
     /// # Errors
-    /// The server takes nothing more.
-    pub(super) fn write(&mut self, frames: &[u8]) -> anyhow::Result<()> {
-        Ok(self.stream.write_all(frames)?)
+    /// No descriptor is left.
+    pub(super) fn writer(&self) -> anyhow::Result<TcpStream> {
+        Ok(self.stream.try_clone()?)
     }
 
     /// Sleeps until there is something to read; returns whether there is after `limit`.

@@ -1,0 +1,1 @@
+../../tt-status/build/pack.rs
