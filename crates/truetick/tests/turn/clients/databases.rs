@@ -285,8 +285,11 @@ fn origins_add_realms(server: &Operated, admin: &TurnAdmin) {
     wait("the realm is back", || challenge(ORIGIN) == "c.example" && other("dave").log_in().is_ok());
     assert_eq!(challenge("https://d.example"), "d.example");
     for client in &mut live {
-        wait("the realm is back on the client's worker", || client.challenge() == "c.example");
-        // Without the secret the nonces of before are stale.
-        assert_eq!(client.refresh(600), 0);
+        wait("the client's allocation goes on", || {
+            // The realm is back on a worker a moment before its secret, and with that older nonces are stale.
+            let code = (client.challenge() == "c.example").then(|| client.refresh(600));
+            assert!(matches!(code, None | Some(0 | 438)), "{code:?}");
+            code == Some(0)
+        });
     }
 }
