@@ -2,11 +2,13 @@
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use ring::signature::Ed25519KeyPair;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair};
 use ring::{digest, hmac};
-use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+use serde_json::json;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 use tt_venue::rules::{Hash, KeyEncoding, Signature, SignatureEncoding, SignedText};
 use zeroize::Zeroizing;
 
@@ -64,29 +66,37 @@ pub(super) struct Validity {
     pub(super) lifetime_s: u64,
 }
 
-/// A JSON Web Token of an account, signed by ECDSA over P-256 (ES256).
-#[cfg(feature = "tokens")]
+/// A JSON Web Token of an account, signed by ECDSA over P-256 (ES256, RFC 7518 section 3.4).
+///
+/// # Errors
+/// The secret is no key as [`key_of_p256`] reads it.
 pub(super) fn json_web_token(issuer: &str, account: &Credentials, nonce: &str, validity: Validity) -> Result<String> {
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use p256::ecdsa::SigningKey;
-    use p256::ecdsa::signature::Signer as _;
-    use serde_json::json;
-
+    let random = SystemRandom::new();
     let key = account.key.as_str();
-    let secret = p256::SecretKey::from_sec1_pem(&account.secret).context("the secret is no EC PRIVATE KEY in PEM")?;
+    let pair = key_of_p256(&account.secret, &random).context("the secret is no EC PRIVATE KEY of P-256 in PEM")?;
     let Validity { from_s, lifetime_s } = validity;
     let header = json!({"alg": "ES256", "kid": key, "nonce": nonce, "typ": "JWT"});
     let claims = json!({"iss": issuer, "sub": key, "nbf": from_s, "exp": from_s + lifetime_s});
     let part = |value: serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = format!("{}.{}", part(header), part(claims));
-    let signature: p256::ecdsa::Signature = SigningKey::from(secret).sign(signed.as_bytes());
-    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes())))
+    let signature = pair.sign(&random, signed.as_bytes()).ok().context("the system has no random number")?;
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }
 
-/// Tokens need ECDSA.
-#[cfg(not(feature = "tokens"))]
-pub(super) fn json_web_token(_: &str, _: &Credentials, _: &str, _: Validity) -> Result<String> {
-    anyhow::bail!("built without accounts that log in with tokens (feature `tokens`)")
+/// The start of a key of P-256 in PKCS #8 (RFC 5958, RFC 5480): version, algorithm and curve.
+const PKCS8_OF_P256: [u8; 24] =
+    *b"\x02\x01\x00\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
+
+/// Reads a key in PEM as Coinbase gives it and OpenSSL writes it: an ECPrivateKey with its public key (RFC 5915). The
+/// libraries' errors could show a part of it.
+fn key_of_p256(secret: &str, random: &SystemRandom) -> Option<EcdsaKeyPair> {
+    let sec1 = PrivateSec1KeyDer::from_pem_slice(secret.as_bytes()).ok()?;
+    let sec1 = sec1.secret_sec1_der();
+    // ring reads PKCS #8, which has the key in an octet string. Lengths from 128 to 255 have one byte more.
+    let len = u8::try_from(sec1.len()).ok().filter(|len| *len < 128)?;
+    let all = u8::try_from(PKCS8_OF_P256.len() + 2 + sec1.len()).ok().filter(|len| *len >= 128)?;
+    let pkcs8 = Zeroizing::new([&[0x30, 0x81, all], &PKCS8_OF_P256[..], &[0x04, len], sec1].concat());
+    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8, random).ok()
 }
 
 fn decoded(secret: &str) -> Result<Vec<u8>> {
@@ -153,11 +163,8 @@ mod key_pair_tests {
 }
 
 #[cfg(test)]
-#[cfg(feature = "tokens")]
 mod tests {
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use p256::ecdsa::signature::Verifier as _;
-    use serde_json::json;
     use tt_venue::Venue;
     use tt_venue::rules::TokenSource;
 
@@ -229,5 +236,22 @@ mod tests {
             .collect();
         assert_eq!((&parts[0]["alg"], &parts[0]["kid"]), (&json!("ES256"), &json!("organizations/o/apiKeys/k")));
         assert_eq!((&parts[1]["iss"], &parts[1]["exp"]), (&json!("cdp"), &json!(1_700_000_120)));
+    }
+
+    #[test]
+    fn a_token_needs_a_key_of_its_curve_and_nothing_of_another_is_shown() {
+        // By `openssl ecparam -name secp256k1 -genkey` and `openssl ecparam -name prime256v1 -genkey`.
+        let of_another_curve = "-----BEGIN EC PRIVATE KEY-----\nMHQCAQEEIMa/JBaJ5lF2IJsrm17nkBJMEZwEAIjvvJATtzQ61VljoAcGBSuBBAAK\noUQDQgAE+OL82uRumrIpebbmIBl689pJZ50u6sLf2mHbF96i+kmuTENR5wHxMX98\nOKg520rmChqMnL+H4fDsItG++IfuqQ==\n-----END EC PRIVATE KEY-----\n";
+        let right = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIFzLo0H1Y2sGLJch/hGGMwL1lJvSFj8l/J9htkFYrR3KoAoGCCqGSM49\nAwEHoUQDQgAEbbnE/+9XpFQ8WuqPGkYxY7nfWlXmzXsj39F4JQShm48jXAVPJ2wq\nOAJl9MH48ZYKBXNOnPPr2kQk1pO72xdHSw==\n-----END EC PRIVATE KEY-----\n";
+        let token = |pem: &str| {
+            let (key, secret) = ("k".to_owned(), Zeroizing::new(pem.to_owned()));
+            let account = Credentials { key, secret, passphrase: Zeroizing::default() };
+            json_web_token("cdp", &account, "00ff", Validity { from_s: 1_700_000_000, lifetime_s: 120 })
+        };
+        assert!(token(right).is_ok() && token(&right.replace('\n', "\r\n")).is_ok());
+        for secret in [of_another_curve, "", "s3cret", &right.replace("EC PRIVATE", "PRIVATE"), &right[..80]] {
+            let error = format!("{:#}", token(secret).unwrap_err());
+            assert_eq!(error, "the secret is no EC PRIVATE KEY of P-256 in PEM");
+        }
     }
 }
