@@ -39,9 +39,10 @@ pub fn lower(by: u8) -> Result<(), Errno> {
 }
 
 fn schedule(policy: libc::c_int, level: u8) -> Result<(), Errno> {
-    let parameters = libc::sched_param { sched_priority: libc::c_int::from(level) };
-    // SAFETY: `parameters` is a whole `sched_param` that outlives the call, which only reads it; 0 is this thread.
-    let result = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    // The kernel's `sched_param`. musl has no function for the call: its own fails always.
+    let priority = libc::c_int::from(level);
+    // SAFETY: the call reads one number, which outlives it; 0 is this thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
     Errno::result(result).map(drop)
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
-use super::header::empty_header;
+use super::header::{empty_header, receive_many};
 use crate::ancillary::{self, Ancillary, Control};
 use crate::sockaddr::SockAddr;
 
@@ -87,14 +87,14 @@ impl Slots {
         let descriptor = socket.as_fd().as_raw_fd();
         // SAFETY: `headers` points to `count` initialised headers. Each points to one iovec, one `SockAddr` and one
         // `Control` of this slot, with their true lengths, all owned by `self`, which is borrowed exclusively until
-        // the call returns; the kernel keeps none of the pointers. A null timeout is allowed.
-        let received = unsafe { libc::recvmmsg(descriptor, headers, count, flags as _, std::ptr::null_mut()) };
+        // the call returns; the kernel keeps none of the pointers.
+        let received = unsafe { receive_many(descriptor, headers, count, flags) };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         for (arrival, header) in self.arrivals[slots].iter_mut().zip(&self.headers[..received]) {
             *arrival = Arrival {
                 len: (header.msg_len as usize).min(self.slot_len),
                 truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
-                control_len: header.msg_hdr.msg_controllen,
+                control_len: header.msg_hdr.msg_controllen as _,
             };
         }
         Ok(received)
@@ -129,7 +129,7 @@ impl Slots {
             header.msg_hdr.msg_iov = std::ptr::from_mut(iovec);
             header.msg_hdr.msg_iovlen = 1;
             header.msg_hdr.msg_control = std::ptr::from_mut(control).cast();
-            header.msg_hdr.msg_controllen = ancillary::CAPACITY;
+            header.msg_hdr.msg_controllen = ancillary::CAPACITY as _;
             self.headers.push(header);
         }
     }

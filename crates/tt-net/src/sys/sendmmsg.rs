@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-use super::header::empty_header;
+use super::header::{empty_header, send_many};
 use crate::IoFault;
 use crate::ancillary::{Control, Leaving};
 use crate::sockaddr::SockAddr;
@@ -71,7 +71,7 @@ impl Departures {
             // length is not zero, to a control message, all owned by `self`, which is borrowed exclusively until the
             // call returns. The iovecs point to slices borrowed for `'a`, which outlives this function; the kernel only
             // reads them, and keeps no pointer.
-            let sent = unsafe { libc::sendmmsg(descriptor, headers, len, libc::MSG_DONTWAIT as _) };
+            let sent = unsafe { send_many(descriptor, headers, len, libc::MSG_DONTWAIT) };
             match usize::try_from(sent) {
                 Ok(sent) => {
                     at += sent;

@@ -13,10 +13,11 @@ use super::shop::{Shop, finish, has, len, output, sha256};
 const LEN_MAX: u64 = 15_000_000;
 /// The linker folds functions of one machine code into one, then constants of one content, such as the tables of methods
 /// that have become equal (0.16 MB), and packs the 45,000 relocations that only add the address of the program (1 MB).
-/// LLD can do all, which is rustc's linker for x86-64 Linux with glibc; a shared glibc knows packed relocations since
-/// 2.36, of 2022. No code here asks whether two constants are at one address.
-const FOLDED: &str = "-Clink-arg=-Wl,--icf=all,--ignore-data-address-equality,-O2,-z,pack-relative-relocs";
-const FOLDS: &str = "x86_64-unknown-linux-gnu";
+/// LLD can do all: it is rustc's linker for x86-64 Linux with glibc, and [`LLD`] makes it that for musl. A shared glibc
+/// knows packed relocations since 2.36, of 2022. No code here asks whether two constants are at one address.
+const FOLDED: [&str; 5] = ["--icf=all", "--ignore-data-address-equality", "-O2", "-z", "pack-relative-relocs"];
+/// For musl rustc has all that a C compiler would give the linker.
+const LLD: [&str; 2] = ["-Clinker=rust-lld", "-Clinker-flavor=ld.lld"];
 /// The tables for unwinding get half as long with frame pointers, which profilers use too, and a function that no panic
 /// passes needs none.
 const UNWINDING: [&str; 2] = ["-Cforce-frame-pointers=yes", "-Cforce-unwind-tables=no"];
@@ -26,6 +27,8 @@ const STATIC: &str = "-Ctarget-feature=+crt-static";
 /// The crate getrandom finds the system call by its name in a shared library, which a static program has not: it would
 /// need /dev/urandom.
 const RANDOM: &str = "--cfg=getrandom_backend=\"linux_getrandom\"";
+/// The C compiler for musl: one program for every kind of machine.
+const CLANG: &str = "clang";
 /// Starts programs for 64-bit Arm.
 const QEMU: &str = "qemu-aarch64-static";
 
@@ -56,8 +59,8 @@ impl Target {
             let [_, triple] = triples;
             return Ok(Self { arch, triple });
         }
-        // ring is C in part: musl needs a compiler, too.
-        let has_compiler = |triple: &str| !triple.ends_with("musl") || has(&format!("{arch}-linux-musl-gcc"));
+        // SQLite and parts of ring are C: musl needs a compiler and headers, too.
+        let has_compiler = |triple: &str| !is_musl(triple) || (has(CLANG) && musl_headers(arch).is_dir());
         let Some(triple) = triples.iter().find(|triple| is_installed(triple) && has_compiler(triple)) else {
             return Err(format!("{arch}: the toolchain has neither {} nor {}", triples[0], triples[1]));
         };
@@ -78,6 +81,24 @@ impl Target {
     }
 }
 
+fn is_musl(triple: &str) -> bool {
+    triple.ends_with("musl")
+}
+
+/// Where Debian's `musl-dev` of that architecture has the headers of musl.
+fn musl_headers(arch: &str) -> PathBuf {
+    PathBuf::from(format!("/usr/include/{arch}-linux-musl"))
+}
+
+/// Returns the arguments of rustc for [`FOLDED`], for a linker that is called through a C compiler, or LLD itself.
+fn folded(triple: &str) -> Option<String> {
+    match triple {
+        "x86_64-unknown-linux-gnu" => Some(format!("-Clink-arg=-Wl,{}", FOLDED.join(","))),
+        triple if is_musl(triple) => Some(format!("-Clink-args={}", FOLDED.join(" "))),
+        _ => None,
+    }
+}
+
 fn is_installed(triple: &str) -> bool {
     let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", triple]));
     libraries.is_ok_and(|folder| PathBuf::from(folder).is_dir())
@@ -87,7 +108,7 @@ fn is_installed(triple: &str) -> bool {
 pub(super) fn dynamic(shop: &Shop) -> anyhow::Result<Record> {
     let mut record = Record::default();
     let arguments = ["rustc", "--profile", "distribution", "--locked", "--package", "truetick", "--bin", "truetick"];
-    let folded = (std::env::consts::ARCH == "x86_64").then_some(FOLDED);
+    let folded = folded(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH));
     let mut cargo = Command::new("cargo");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", UNWINDING.join("\u{1f}")).env("CFLAGS", C_FLAGS).current_dir(&shop.root);
     finish(cargo.args(arguments).arg("--").args(folded))?;
@@ -157,18 +178,22 @@ pub(super) fn compile(root: &std::path::Path, triple: &str, build: Build) -> any
     let flags = [STATIC.to_owned(), RANDOM.to_owned()]
         .into_iter()
         .chain(UNWINDING.map(str::to_owned))
-        .chain(paths.iter().map(|path| format!("--remap-path-prefix={path}")));
+        .chain(paths.iter().map(|path| format!("--remap-path-prefix={path}")))
+        .chain(LLD.into_iter().filter(|_| is_musl(triple)).map(str::to_owned));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.collect::<Vec<_>>().join("\u{1f}"));
-    let [root_path, home_path] = paths.map(|path| format!("-ffile-prefix-map={path}"));
-    cargo.env("CFLAGS", [C_FLAGS, &root_path, &home_path].join(" "));
+    let maps = paths.map(|path| format!("-ffile-prefix-map={path}")).join(" ");
+    cargo.env("CFLAGS", [C_FLAGS, &maps].join(" "));
     let folder = root.join("target/dist/build");
     cargo.env("CARGO_TARGET_DIR", &folder).args(["distribution", "--target", triple, "--"]);
-    if triple == FOLDS {
-        cargo.arg(FOLDED);
-    }
-    if !triple.starts_with(std::env::consts::ARCH) {
-        let (upper, lower) = (triple.to_uppercase().replace('-', "_"), triple.replace('-', "_"));
-        let compiler = format!("{}-linux-gnu-gcc", triple.split('-').next().unwrap_or_default());
+    cargo.args(folded(triple));
+    let (upper, lower) = (triple.to_uppercase().replace('-', "_"), triple.replace('-', "_"));
+    let arch = triple.split('-').next().unwrap_or_default();
+    if is_musl(triple) {
+        let target = format!("--target={arch}-linux-musl -nostdlibinc -isystem {}", musl_headers(arch).display());
+        cargo.env(format!("CC_{lower}"), CLANG).env(format!("CFLAGS_{lower}"), [C_FLAGS, &maps, &target].join(" "));
+        cargo.env(format!("AR_{lower}"), "ar");
+    } else if arch != std::env::consts::ARCH {
+        let compiler = format!("{arch}-linux-gnu-gcc");
         cargo.env(format!("CARGO_TARGET_{upper}_LINKER"), &compiler).env(format!("CC_{lower}"), &compiler);
     }
     finish(&mut cargo)?;
