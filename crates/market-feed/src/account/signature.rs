@@ -87,7 +87,7 @@ pub(super) fn json_web_token(issuer: &str, account: &Credentials, nonce: &str, v
 const PKCS8_OF_P256: [u8; 24] =
     *b"\x02\x01\x00\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
 
-/// Reads a key in PEM as Coinbase gives it and OpenSSL writes it: an ECPrivateKey with its public key (RFC 5915). The
+/// Reads a key in PEM as OpenSSL writes it and venues give it: an ECPrivateKey with its public key (RFC 5915). The
 /// libraries' errors could show a part of it.
 fn key_of_p256(secret: &str, random: &SystemRandom) -> Option<EcdsaKeyPair> {
     let sec1 = PrivateSec1KeyDer::from_pem_slice(secret.as_bytes()).ok()?;
