@@ -19,7 +19,8 @@ fn main() {
 
     // GNU ld and lld both know it. Line tables stay in the binary; compressed they take a quarter of the space.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        println!("cargo:rustc-link-arg-bins=-Wl,--compress-debug-sections=zlib");
+        let to_linker = if flags.contains(&"-Clinker-flavor=ld.lld") { "" } else { "-Wl," };
+        println!("cargo:rustc-link-arg-bins={to_linker}--compress-debug-sections=zlib");
     }
     for path in ["../../crates", "../../tools/sim", "../../Cargo.toml", "../../Cargo.lock", "build.rs"] {
         println!("cargo:rerun-if-changed={path}");
