@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use risk_gate::{
-    Answer, Durability, DurableGate, EVENT_PRODUCER, EventLine, Input, JournalConfig, LimitsFile, Modes, Moment,
-};
+use gate_text::{EVENT_PRODUCER, EventLine, Moment};
+use risk_gate::{Answer, Durability, DurableGate, Input, JournalConfig, LimitsFile, Modes};
 use serde::Deserialize;
 use tt_meter::{Clock, Off};
 use tt_model::{OrderIntent, Verdict};

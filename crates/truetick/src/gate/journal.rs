@@ -44,7 +44,7 @@ pub(super) fn snapshot(folder: &Path) -> Result<ExitCode> {
 /// Explains the verdict with a number.
 pub(super) fn explain(folder: &Path, verdict: u64) -> Result<ExitCode> {
     let text =
-        risk_gate::explain_verdict(&open_journal(folder)?, verdict).with_context(|| folder.display().to_string())?;
+        gate_text::explain_verdict(&open_journal(folder)?, verdict).with_context(|| folder.display().to_string())?;
     stdout::write(&text);
     Ok(ExitCode::SUCCESS)
 }
@@ -212,7 +212,7 @@ impl Row {
         self.account = report.account.to_string();
         self.client_id = report.client_id.to_string();
         self.side = side_word(report.side);
-        self.kind = risk_gate::REPORT_KINDS.get(usize::from(report.kind.0)).unwrap_or(&"malformed").to_string();
+        self.kind = gate_text::REPORT_KINDS.get(usize::from(report.kind.0)).unwrap_or(&"malformed").to_string();
         self.execution_id = report.execution_id.to_string();
         self.instrument(report.instrument, limits, report.qty.0, report.px.0, report.trigger_px.0);
     }
@@ -230,7 +230,7 @@ impl Row {
         self.strategy = strategy.to_string();
         self.client_id = client_id.to_string();
         self.side = side_word(side);
-        self.kind = risk_gate::INTENT_KINDS.get(usize::from(kind.0)).unwrap_or(&"malformed").to_string();
+        self.kind = gate_text::INTENT_KINDS.get(usize::from(kind.0)).unwrap_or(&"malformed").to_string();
         self.instrument(intent.instrument, limits, qty.0, limit_px.0, trigger_px.0);
     }
 

@@ -58,7 +58,7 @@ pub(super) fn ignored(out: &mut impl Write, number: u64, error: &anyhow::Error, 
 }
 
 pub(super) fn report(out: &mut impl Write, report: &Report, outcome: Outcome, as_json: bool) -> io::Result<()> {
-    let kind = risk_gate::REPORT_KINDS.get(usize::from(report.kind.0)).unwrap_or(&"malformed");
+    let kind = gate_text::REPORT_KINDS.get(usize::from(report.kind.0)).unwrap_or(&"malformed");
     let Report { account, client_id, .. } = *report;
     if as_json {
         let row = json!({ "report": kind, "account": account, "client_id": client_id, "outcome": outcome.name() });

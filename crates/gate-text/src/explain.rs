@@ -4,13 +4,11 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
 use gate_limits::{Instrument, LimitsFile};
+use risk_gate::{Answer, Input, JournalReader, JournalRecord, Replay};
 use tt_journal::segments::Disk;
 use tt_model::{Breach, IntentKind, Notes, Notional, OrderIntent, OrderSide, Qty, Verdict};
 use tt_risk::tree::{Finding, Node};
 use tt_risk::{Exposure, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mark, Mode};
-
-use crate::input::{Answer, Input};
-use crate::journal::replay::{JournalReader, JournalRecord, Replay};
 
 /// The words for the kinds of intents, by number.
 const KINDS: [&str; 6] = ["limit", "market", "cancel", "replace", "stop-market", "stop-limit"];

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use gate_limits::{Instrument, LimitsFile};
+use risk_gate::{Input, StatedOrder, Statement};
 use serde::Deserialize;
 use tt_model::{
     InstrumentId, IntentFlags, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce,
 };
 use tt_risk::{InstrumentState, KillSwitch, Mark, Mode};
-
-use crate::input::{Input, StatedOrder, Statement};
 
 pub use words::{INTENT_KINDS, REPORT_KINDS};
 use words::{TIFS, number_of, report_kind};
