@@ -28,6 +28,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 
 use crate::in_ci;
 use crate::programs::is_root;
@@ -89,6 +91,8 @@ struct Record {
     suite: &'static str,
     tally: Tally,
     elapsed: Duration,
+    /// CPU time of its programs, on all cores together.
+    cpu: Duration,
 }
 
 /// Runs the suites that `arguments` select.
@@ -129,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn measure(suite: &Suite, place: &Workplace, allowed: &AllowedSkips) -> Record {
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), cpu_of_children());
     let mut tally = match (suite.run)(place) {
         Outcome::Ran(tally) => tally,
         Outcome::Skipped(reason) => Tally::skip(suite.name, &reason),
@@ -144,25 +148,34 @@ fn measure(suite: &Suite, place: &Workplace, allowed: &AllowedSkips) -> Record {
     if in_ci() {
         space::give_back(&place.steps.root, suite.name);
     }
-    let elapsed = started.elapsed();
+    let (elapsed, cpu) = (started.elapsed(), cpu_of_children().saturating_sub(before));
     for skip in &tally.skipped {
         println!("      skipped {skip}");
     }
     for failure in &tally.failures {
         println!("      FAILED {failure}");
     }
-    println!("      {}, {:.1} s", tally.summary(), elapsed.as_secs_f64());
-    Record { suite: suite.name, tally, elapsed }
+    println!("      {}, {:.1} s, CPU {:.0} s", tally.summary(), elapsed.as_secs_f64(), cpu.as_secs_f64());
+    Record { suite: suite.name, tally, elapsed, cpu }
+}
+
+/// CPU time of the programs that have ended.
+fn cpu_of_children() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Duration::ZERO };
+    let microseconds = (usage.user_time() + usage.system_time()).num_microseconds();
+    Duration::from_micros(microseconds.unsigned_abs())
 }
 
 fn report(place: &Workplace, records: &[Record], elapsed: Duration, json: Option<&Path>) -> anyhow::Result<ExitCode> {
     let mut total = Tally::default();
     println!("\ntime by suite:");
-    for record in records {
-        println!("  {:<14} {:>7.1} s  {}", record.suite, record.elapsed.as_secs_f64(), record.tally.summary());
-        total.add(record.tally.clone());
+    for Record { suite, tally, elapsed, cpu } in records {
+        let (elapsed, cpu) = (elapsed.as_secs_f64(), cpu.as_secs_f64());
+        println!("  {suite:<14} {elapsed:>7.1} s, CPU {cpu:>5.0} s  {}", tally.summary());
+        total.add(tally.clone());
     }
-    println!("  {:<14} {:>7.1} s", "all", elapsed.as_secs_f64());
+    let cpu: Duration = records.iter().map(|record| record.cpu).sum();
+    println!("  {:<14} {:>7.1} s, CPU {:>5.0} s", "all", elapsed.as_secs_f64(), cpu.as_secs_f64());
     let times = records.iter().map(|record| (record.suite, record.elapsed));
     budgets::exceeded(&place.steps.root, times)?.iter().for_each(|line| println!("over budget: {line}"));
     place.exceptions.borrow().iter().for_each(|line| println!("except {line}"));
@@ -187,6 +200,7 @@ fn summary(records: &[Record], total: &Tally) -> serde_json::Value {
             let mut value = record.tally.to_json();
             value["suite"] = record.suite.into();
             value["elapsed_s"] = record.elapsed.as_secs_f64().into();
+            value["cpu_s"] = record.cpu.as_secs_f64().into();
             value
         })
         .collect();

@@ -53,7 +53,7 @@ impl Background {
     pub(super) fn finish(self) -> Vec<Record> {
         self.results().unwrap_or_else(|error| {
             let tally = Tally::fail(format!("{}: {error:#}", NAMES.join(", ")));
-            vec![Record { suite: NAMES[0], tally, elapsed: Duration::ZERO }]
+            vec![Record { suite: NAMES[0], tally, elapsed: Duration::ZERO, cpu: Duration::ZERO }]
         })
     }
 
@@ -73,8 +73,11 @@ fn records(summary: &Value) -> anyhow::Result<Vec<Record>> {
     let suites = summary["suites"].as_array().context("a summary has suites")?;
     let record = |suite: &Value| {
         let name = NAMES.into_iter().find(|name| suite["suite"] == *name).context("another suite")?;
-        let elapsed = Duration::try_from_secs_f64(suite["elapsed_s"].as_f64().context("a time")?)?;
-        Ok(Record { suite: name, tally: Tally::from_json(suite).context("a tally")?, elapsed })
+        let time = |key: &str| -> anyhow::Result<Duration> {
+            Ok(Duration::try_from_secs_f64(suite[key].as_f64().context("a time")?)?)
+        };
+        let (elapsed, cpu) = (time("elapsed_s")?, time("cpu_s")?);
+        Ok(Record { suite: name, tally: Tally::from_json(suite).context("a tally")?, elapsed, cpu })
     };
     suites.iter().map(record).collect()
 }
@@ -100,9 +103,15 @@ mod tests {
         let mut tally = Tally::skip("loom", "why: because");
         tally.add(Tally::pass());
         tally.add(Tally::fail("a::b"));
-        let whole = [Record { suite: "loom", tally: tally.clone(), elapsed: Duration::from_millis(1_500) }];
+        let whole = [Record {
+            suite: "loom",
+            tally: tally.clone(),
+            elapsed: Duration::from_millis(1_500),
+            cpu: Duration::from_millis(2_500),
+        }];
         let read = records(&super::super::summary(&whole, &tally)).unwrap();
-        assert_eq!((read[0].suite, &read[0].tally, read[0].elapsed), ("loom", &tally, whole[0].elapsed));
+        assert_eq!((read[0].suite, &read[0].tally), ("loom", &tally));
+        assert_eq!((read[0].elapsed, read[0].cpu), (whole[0].elapsed, whole[0].cpu));
         assert!(records(&serde_json::json!({ "suites": [{ "suite": "fmt" }] })).is_err());
         assert!(records(&serde_json::json!({ "suites": [{ "suite": "miri", "elapsed_s": 1.0 }] })).is_err());
     }
