@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::SourceFilter;
 use crate::sys::{MtuDiscovery, set_mtu_discovery, socket_memory};
+use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use tt_model::IpFamily;
@@ -26,6 +27,7 @@ pub struct UdpSocket {
     mtu_discovery: Cell<MtuDiscovery>,
     /// The kernel's count of lost datagrams at the last read.
     overflow_seen: Cell<u32>,
+    reports_lost: bool,
     buffers: Buffers,
 }
 
@@ -47,8 +49,9 @@ pub struct QueueFill {
     pub size: u32,
 }
 
-/// Has the kernel report the fields of the IP header that are relayed, and what it drops.
-fn report_fields(socket: &Socket, addr: SocketAddr) -> io::Result<()> {
+/// Has the kernel report the fields of the IP header that are relayed, and what it drops. Returns whether it reports the
+/// latter: QEMU's emulated kernel does not know `SO_RXQ_OVFL`.
+fn report_fields(socket: &Socket, addr: SocketAddr) -> io::Result<bool> {
     if addr.is_ipv6() {
         socket.set_recv_tclass_v6(true)?;
         socket.set_recv_hoplimit_v6(true)?;
@@ -57,7 +60,11 @@ fn report_fields(socket: &Socket, addr: SocketAddr) -> io::Result<()> {
         setsockopt(socket, sockopt::Ipv4RecvTtl, &true)?;
         set_mtu_discovery(socket, MtuDiscovery::Omit)?;
     }
-    Ok(setsockopt(socket, sockopt::RxqOvfl, &1)?)
+    match setsockopt(socket, sockopt::RxqOvfl, &1) {
+        Ok(()) => Ok(true),
+        Err(Errno::ENOPROTOOPT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Has the kernel report the address that each datagram was sent to, if `addr` leaves it open.
@@ -151,26 +158,33 @@ impl UdpSocket {
         if sharing {
             socket.set_reuse_port(true)?;
         }
-        report_fields(&socket, addr)?;
+        let reports_lost = report_fields(&socket, addr)?;
         socket.bind(&addr.into())?;
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self::new(socket, local, Buffers::Own))
+        Ok(Self::new(socket, local, reports_lost, Buffers::Own))
     }
 
     /// Takes a socket that another process has bound to `local`.
     pub(crate) fn passed(socket: Socket, local: SocketAddr) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        report_fields(&socket, local)?;
+        let reports_lost = report_fields(&socket, local)?;
         report_destination(&socket, local)?;
-        let socket = Self::new(socket, local, Buffers::Passed);
+        let socket = Self::new(socket, local, reports_lost, Buffers::Passed);
         // That of a process before this one.
         socket.set_source_filter(None)?;
         Ok(socket)
     }
 
-    fn new(socket: Socket, local: SocketAddr, buffers: Buffers) -> Self {
+    fn new(socket: Socket, local: SocketAddr, reports_lost: bool, buffers: Buffers) -> Self {
         let mtu_discovery = Cell::new(MtuDiscovery::Omit);
-        Self { socket, local, mtu_discovery, overflow_seen: Cell::new(0), buffers }
+        Self { socket, local, mtu_discovery, overflow_seen: Cell::new(0), reports_lost, buffers }
+    }
+
+    /// Whether the kernel reports how many datagrams it drops at a full buffer ([`Received::lost`](crate::Received::lost));
+    /// if not, that is always 0.
+    #[must_use]
+    pub const fn reports_lost(&self) -> bool {
+        self.reports_lost
     }
 
     /// The address it is bound to.
@@ -216,16 +230,22 @@ impl UdpSocket {
             local: self.local,
             mtu_discovery: self.mtu_discovery.clone(),
             overflow_seen: self.overflow_seen.clone(),
+            reports_lost: self.reports_lost,
             buffers: self.buffers,
         })
     }
 
-    /// Enables GRO: the kernel returns batches of datagrams (`UDP_GRO`), which an [`Inbox`](crate::Inbox) splits.
+    /// Enables GRO: the kernel returns batches of datagrams (`UDP_GRO`), which an [`Inbox`](crate::Inbox) splits. Returns
+    /// whether the kernel can.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` without kernel support.
-    pub fn enable_gro(&self) -> io::Result<()> {
-        Ok(setsockopt(&self.socket, sockopt::UdpGroSegment, &true)?)
+    /// The kernel's error.
+    pub fn enable_gro(&self) -> io::Result<bool> {
+        match setsockopt(&self.socket, sockopt::UdpGroSegment, &true) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOPROTOOPT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Sets the size of the send and receive buffers to `bytes`. The kernel limits it to `net.core.rmem_max` and

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -59,6 +59,13 @@ impl Server {
         shell.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"")]);
         shell.arg(program());
         Self::spawn(shell, flags)
+    }
+
+    /// The same on the kernel that `emulator` emulates.
+    pub(crate) fn start_emulated(emulator: &Path, flags: &[&str]) -> Self {
+        let mut command = Command::new(emulator);
+        command.arg(program());
+        Self::spawn(command, flags)
     }
 
     fn spawn(mut command: Command, flags: &[&str]) -> Self {

@@ -141,6 +141,10 @@ impl Sockets {
 
     fn prepare(&self) -> anyhow::Result<()> {
         let Self::Udp(group) = self else { return Ok(()) };
+        if let Some(socket) = group.first().filter(|socket| !socket.reports_lost()) {
+            let addr = socket.local_addr().to_string();
+            tracing::warn!(addr, "this kernel does not report the datagrams that it drops: their count stays 0");
+        }
         for socket in group {
             // With a smaller buffer a burst loses datagrams earlier, which is counted.
             let _ = socket.set_buffers(LISTENER_BUFFER, true);

@@ -180,7 +180,8 @@ fn integration(place: &Workplace) -> Outcome {
     let others = [("nft", "nftables"), ("fail2ban-regex", "fail2ban"), ("promtool", "prometheus")];
     let more = [("systemd-socket-activate", "systemd"), ("turnutils_uclient", "coturn"), ("setpriv", "util-linux")];
     // The tutorials open the page.
-    for (program, package) in same.into_iter().chain(others).chain(more).chain([("chromium", "chromium")]) {
+    let last = [("chromium", "chromium"), ("qemu-x86_64-static", "qemu-user-static")];
+    for (program, package) in same.into_iter().chain(others).chain(more).chain(last) {
         note(place.bring_program(program, package));
     }
     note(place.bring_npm());
