@@ -15,6 +15,7 @@ mod measured;
 #[cfg(feature = "worlds")]
 mod minimal;
 mod partial;
+mod patience;
 #[cfg(feature = "worlds")]
 mod playing;
 mod process_memory;
@@ -33,6 +34,7 @@ pub mod tutorial;
 pub use cpu_time::cpu_time;
 pub use measured::measured;
 pub use partial::partial;
+pub use patience::{pause, wait_until};
 #[cfg(feature = "worlds")]
 pub use playing::Playing;
 pub use process_memory::memory_bytes;

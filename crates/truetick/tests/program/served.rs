@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -65,11 +65,8 @@ impl Served {
 
     /// Waits until every part is ready.
     pub(crate) fn wait_ready(&self) {
-        let start = Instant::now();
-        while self.get("/readyz").status != 200 {
-            assert!(start.elapsed() < PATIENCE, "never ready: {}", self.get("/readyz").body);
-            std::thread::yield_now();
-        }
+        let is_ready = testkit::wait_until(PATIENCE, || self.get("/readyz").status == 200);
+        assert!(is_ready, "never ready: {}", self.get("/readyz").body);
     }
 
     /// Asks for `path`.
@@ -105,15 +102,13 @@ impl Served {
 
     /// Asks for `path` until the answer `is_so`, and returns that one.
     pub(crate) fn wait(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let start = Instant::now();
-        loop {
-            let value = self.json(path);
-            if is_so(&value) {
-                return value;
-            }
-            assert!(start.elapsed() < PATIENCE, "{path} stays {value}");
-            std::thread::yield_now();
-        }
+        let mut value = Value::Null;
+        let became = testkit::wait_until(PATIENCE, || {
+            value = self.json(path);
+            is_so(&value)
+        });
+        assert!(became, "{path} stays {value}");
+        value
     }
 
     /// The process's number.

@@ -28,5 +28,6 @@ fn wait_for_drops(http: SocketAddr, name: &str, count: u64) {
             return;
         }
         assert!(found < count && started.elapsed() < PATIENCE, "{ledger}");
+        testkit::pause();
     }
 }

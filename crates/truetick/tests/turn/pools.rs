@@ -160,9 +160,6 @@ fn idle_sockets_are_bound_again_while_nothing_arrives() {
     for client in &mut clients {
         client.allocate().unwrap();
     }
-    let started = Instant::now();
-    while open() < before + clients.len() {
-        assert!(started.elapsed() < PATIENCE, "{} descriptors, {before} before", open());
-        thread::yield_now();
-    }
+    let are_open = testkit::wait_until(PATIENCE, || open() >= before + clients.len());
+    assert!(are_open, "{} descriptors, {before} before", open());
 }

@@ -62,6 +62,7 @@ fn shown(server: &Server, path: &str, suits: impl Fn(&Value) -> bool) -> Value {
             return value;
         }
         assert!(started.elapsed() < PATIENCE, "{value}");
+        testkit::pause();
     }
 }
 

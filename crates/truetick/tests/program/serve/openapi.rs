@@ -1,7 +1,6 @@
 //! The market's interfaces answer what their OpenAPI file says, and the file leaves none of them out.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use crate::served::{PATIENCE, Served};
 use futures_util::StreamExt as _;
@@ -36,11 +35,8 @@ fn every_answer_has_the_shape_that_is_documented() {
     };
     served.wait("/api/v1/market/trades", has_trades);
     // The history has its first second.
-    let since = Instant::now();
-    while served.get("/api/v1/market/history/depth").status != 200 {
-        assert!(since.elapsed() < PATIENCE, "no depth is kept");
-        std::thread::yield_now();
-    }
+    let is_kept = || served.get("/api/v1/market/history/depth").status == 200;
+    assert!(testkit::wait_until(PATIENCE, is_kept), "no depth is kept");
     let document = served.json("/api/v1/openapi.json");
     let mut answered = 0;
     for (path, get) in paths(&document) {

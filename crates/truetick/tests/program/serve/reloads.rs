@@ -1,7 +1,6 @@
 //! `serve`: SIGHUP and `POST /api/v1/reload` read the whole file again, all of it or nothing.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -33,11 +32,7 @@ fn refreshed_s(client: &mut Client) -> u32 {
 }
 
 fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "{what} never came");
-        std::thread::yield_now();
-    }
+    assert!(testkit::wait_until(PATIENCE, is_so), "{what} never came");
 }
 
 #[test]

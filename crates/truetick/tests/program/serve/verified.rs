@@ -42,6 +42,7 @@ fn step_until_proved(sim: &sim::Running, venue: Venue, served: &Served) {
     let start = Instant::now();
     while !is_proved(&book(served)) {
         assert!(start.elapsed() < PATIENCE, "{}", book(served));
+        testkit::pause();
         sim.step(venue, 0, 1);
     }
 }
@@ -85,6 +86,7 @@ fn plant(sim: &sim::Running, venue: Venue, served: &Served) {
         // The best bid and offer may show it, which costs the book at once.
         let is_planted = loop {
             assert!(start.elapsed() < PATIENCE, "{} {}", book(served), feed(served));
+            testkit::pause();
             if feed(served)["frames"].as_u64().unwrap() > frames
                 && let Some(is_true) = is_true(sim, venue, &book(served))
             {
@@ -106,6 +108,7 @@ fn is_true_soon(sim: &sim::Running, venue: Venue, served: &Served) -> bool {
     sim.step(venue, 0, 1);
     loop {
         assert!(start.elapsed() < PATIENCE, "{} {}", book(served), feed(served));
+        testkit::pause();
         let shown = book(served);
         if let Some(is_true) = is_true(sim, venue, &shown) {
             return is_true;
@@ -155,6 +158,7 @@ fn a_changed_digit_is_found_by_the_verification_named_and_mended() {
             sim.step(venue, 0, 1);
             let seconds = Instant::now();
             while seconds.elapsed() < Duration::from_secs(2) && feed(&served)["snapshot_mismatches"] == 0 {
+                testkit::pause();
                 if !is_proved(&book(&served)) {
                     sim.step(venue, 0, 1);
                 }

@@ -40,33 +40,28 @@ impl Injection {
 
     /// Waits until each worker has the tracer that is wanted.
     fn wait_until(&self, wanted: impl Fn(u32) -> bool) {
-        let started = Instant::now();
         let tracer = |thread: &PathBuf| -> Option<u32> {
             let status = std::fs::read_to_string(thread.join("status")).ok()?;
             status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()
         };
-        while !self.workers.iter().filter_map(tracer).all(&wanted) {
-            assert!(started.elapsed() < PATIENCE, "strace does not get hold of the server, or does not let go");
-            thread::yield_now();
-        }
+        let is_so = testkit::wait_until(PATIENCE, || self.workers.iter().filter_map(tracer).all(&wanted));
+        assert!(is_so, "strace does not get hold of the server, or does not let go");
     }
 }
 
 /// The server's `count` workers, each the folder of its thread. A thread gives itself its name.
 fn worker_threads(pid: u32, count: usize) -> Vec<PathBuf> {
-    let started = Instant::now();
-    loop {
+    let mut workers = Vec::new();
+    let are_there = testkit::wait_until(PATIENCE, || {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
         let name = |thread: &PathBuf| std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
         let is_worker =
             |name: &str| name.trim().strip_prefix("turn-").is_some_and(|number| number.parse::<u16>().is_ok());
-        let workers: Vec<_> = threads.filter(|thread| is_worker(&name(thread))).collect();
-        if workers.len() == count {
-            return workers;
-        }
-        assert!(started.elapsed() < PATIENCE, "{} threads are called turn-N, not {count}", workers.len());
-        thread::yield_now();
-    }
+        workers = threads.filter(|thread| is_worker(&name(thread))).collect();
+        workers.len() == count
+    });
+    assert!(are_there, "{} threads are called turn-N, not {count}", workers.len());
+    workers
 }
 
 impl Drop for Injection {

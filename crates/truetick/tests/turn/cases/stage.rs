@@ -102,6 +102,7 @@ impl Stage {
                 return Ledger { out, dropped, drops: drops.collect() };
             }
             assert!(started.elapsed() < PATIENCE, "{} were sent: {ledger}", self.sent.get());
+            testkit::pause();
         }
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -229,17 +229,9 @@ pub(crate) fn write_secret(folder: &TempDir, name: &str, text: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// Time between two looks: without it a test that logs in again and again takes the processor from the database that it
-/// waits for.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-
 /// Waits until `is_so`.
-pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "never: {what}");
-        std::thread::park_timeout(LOOK_EVERY);
-    }
+pub(crate) fn wait(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(testkit::wait_until(PATIENCE, is_so), "never: {what}");
 }
 
 /// A peer on loopback, on another address than the relay: that one is reachable by rule.

@@ -109,6 +109,7 @@ fn metrics_have_the_names_of_coturn_too() {
     let started = std::time::Instant::now();
     while !missing().is_empty() {
         assert!(started.elapsed() < PATIENCE, "{:?}\n{}", missing(), server.ask("GET", "/metrics", None).body);
+        testkit::pause();
     }
     let metrics = server.ask("GET", "/metrics", None).body;
     let processed = metrics.lines().find_map(|line| line.strip_prefix("turn_packet_processed ")).unwrap();

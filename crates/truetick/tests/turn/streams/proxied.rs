@@ -4,7 +4,6 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::sync::Arc;
-use std::time::Instant;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
@@ -215,11 +214,8 @@ fn haproxy_names_its_clients_in_both_versions() {
     std::fs::write(&path, config).unwrap();
     let _balancer = Balancer(Command::new(haproxy).arg("-db").arg("-f").arg(&path).spawn().unwrap());
     for at in [first, second] {
-        let started = Instant::now();
-        while TcpStream::connect(at).is_err() {
-            assert!(started.elapsed() < PATIENCE, "haproxy does not listen on {at}");
-            std::thread::yield_now();
-        }
+        let listens = testkit::wait_until(PATIENCE, || TcpStream::connect(at).is_ok());
+        assert!(listens, "haproxy does not listen on {at}");
         let mut client = StreamClient::new(connect(at));
         assert_eq!(client.binding(), client.stream.local_addr().unwrap());
         client.allocate().unwrap();

@@ -122,6 +122,7 @@ fn case_a54_a_reset_connection_gives_its_quota_back() {
     let started = Instant::now();
     while running.totals().allocations(1).live > 0 {
         assert!(started.elapsed() < PATIENCE, "{:?}", running.totals());
+        testkit::pause();
     }
     let streams = running.totals().streams();
     let ended = |name| streams.ended.iter().find(|count| count.name == name).unwrap().count;
