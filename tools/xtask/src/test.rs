@@ -9,6 +9,7 @@ mod background;
 mod binaries;
 mod budgets;
 mod corpora;
+mod examples;
 mod features;
 mod object;
 mod packages;

@@ -29,7 +29,8 @@ pub(super) fn run(place: &Workplace) -> Outcome {
 
 /// The documentation site, every link of it followed.
 pub(super) fn site(place: &Workplace) -> Outcome {
-    place.bring_crate(dist::MDBOOK);
+    // Without a server and a watcher of files.
+    place.bring_crate(dist::MDBOOK, "search");
     let record = Shop::open(place.steps.root.clone()).and_then(|shop| dist::site_for_suite(&shop));
     Outcome::Ran(tallied("site", record))
 }

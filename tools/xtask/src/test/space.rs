@@ -3,21 +3,19 @@
 use std::path::Path;
 
 /// Folders that only one suite uses, under the workspace's folder.
-const FOLDERS: [(&str, &[&str]); 14] = [
+const FOLDERS: [(&str, &[&str]); 11] = [
     ("no-os", &["target/x86_64-unknown-none"]),
     ("aarch64", &["target/aarch64-unknown-linux-gnu"]),
     ("emulated", &["target/emulated"]),
     ("assembly", &["target/assembly"]),
     ("asan", &["target/asan"]),
-    ("turn-relay", &["tools/rivals/turn/target"]),
-    ("loom", &["target/loom"]),
-    ("weaken", &["target/weaken", "target/loom-weakened"]),
+    // The suite weaken takes over target/loom.
+    ("weaken", &["target/weaken", "target/loom", "target/loom-weakened"]),
     ("shuttle", &["target/shuttle"]),
     ("miri", &["target/miri"]),
     ("tsan", &["target/tsan"]),
     ("corpora", &["target/coverage"]),
     ("python", &["target/xtask/python", "python/target"]),
-    ("ring-rivals", &["tools/rivals/ring/target"]),
 ];
 
 /// Removes what `suite` has built and no other uses.
@@ -41,7 +39,7 @@ mod tests {
         give_back(&root, "weaken");
         let gone: Vec<_> = folders().filter(|folder| !folder.exists()).collect();
         std::fs::remove_dir_all(&root).unwrap();
-        assert_eq!(gone, ["target/weaken", "target/loom-weakened"].map(|folder| root.join(folder)));
+        assert_eq!(gone, ["target/weaken", "target/loom", "target/loom-weakened"].map(|folder| root.join(folder)));
         assert!(FOLDERS.iter().all(|(name, _)| SUITES.iter().any(|suite| suite.name == *name)));
     }
 }

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use super::binaries::Group;
 use super::tools::note;
-use super::{Workplace, aarch64, corpora, features, object, packages, python, sanitizers, shared_sockets, weaken};
+use super::{
+    Workplace, aarch64, corpora, examples, features, object, packages, python, sanitizers, shared_sockets, weaken,
+};
 use crate::conformance::{Run, judge};
 use crate::programs::has_cargo_command;
 use crate::tally::{Outcome, Tally};
@@ -57,7 +59,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("docs", "the documentation builds without a warning", docs),
     short("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
     short("integration", "tests in tests folders: engines, captures, the whole program", integration),
-    short("examples", "examples in the documentation, and as programs", examples),
+    short("examples", "examples in the documentation, and as programs", examples::run),
     full("recipes", "the recipe for a venue, followed word by word", |place| group(place, Group::Recipes)),
     full("clients", "TURN clients of others relay: turnutils_uclient, aioice, Chromium", clients),
     full("shared-sockets", "tests of relays with one socket for all of a worker", shared_sockets::run),
@@ -71,7 +73,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("turn-relay", "the rivals' load generator type-checks", turn_relay),
     full("corpora", "lines of its module that each fuzz target's corpus reaches", corpora),
     full("optimised", "tests about machine code and long runs, in the release profile", optimised),
-    full("worlds", "300 seeds of each world; debug and optimised builds agree", worlds),
+    full("worlds", "300 seeds of each world; debug and optimised builds agree", examples::worlds),
     full("counts", "instructions of each row against the kept ones", counts),
     full("recordings", "committed recordings through the shipped program", recordings),
     full("packages", "the static program and the Debian package, as their users would try them", packages::run),
@@ -204,31 +206,6 @@ fn group_with(place: &Workplace, group: Group, program: Option<&Path>) -> Outcom
     })
 }
 
-/// The examples that end by themselves, by package.
-const EXAMPLES: [(&str, &str); 5] = [
-    ("tt-turn", "udp_server"),
-    ("risk-gate", "intents"),
-    ("risk-gate", "producer"),
-    ("market-feed", "follow"),
-    ("market-feed", "events"),
-];
-
-fn examples(place: &Workplace) -> Outcome {
-    let mut command =
-        place.steps.command("cargo", &["test", "--workspace", "--locked", "--doc", "--", "--show-output"]);
-    let mut tally = match libtest(place, "examples", &mut command) {
-        Outcome::Ran(tally) => tally,
-        Outcome::Skipped(reason) => return Outcome::Skipped(reason),
-    };
-    for (package, name) in EXAMPLES {
-        let arguments = ["run", "--quiet", "--locked", "--package", package, "--example", name];
-        if let Outcome::Ran(ran) = one(place, name, &mut place.steps.command("cargo", &arguments)) {
-            tally.add(ran);
-        }
-    }
-    Outcome::Ran(tally)
-}
-
 /// The tests themselves record what they skip.
 fn clients(place: &Workplace) -> Outcome {
     for absent in [
@@ -258,19 +235,20 @@ fn browser(place: &Workplace) -> Outcome {
 
 fn turn_relay(place: &Workplace) -> Outcome {
     rivals(place, "turn", |manifest| {
-        let arguments = ["check", "--locked", "--all-targets", "--manifest-path", manifest];
+        let arguments = ["check", "--locked", "--all-targets", "--target-dir", "target", "--manifest-path", manifest];
         one(place, "turn-relay", &mut place.steps.command("cargo", &arguments))
     })
 }
 
 fn ring_rivals(place: &Workplace) -> Outcome {
     rivals(place, "ring", |manifest| {
-        let arguments = ["test", "--locked", "--manifest-path", manifest];
+        let arguments = ["test", "--locked", "--target-dir", "target", "--manifest-path", manifest];
         libtest(place, "ring-rivals", &mut place.steps.command("cargo", &arguments))
     })
 }
 
-/// The rivals' workspaces have dependencies of their own, which may not have been downloaded.
+/// The rivals' workspaces have dependencies of their own, which may not have been downloaded. In the folder of the
+/// workspace's builds they find the dependencies that both have.
 fn rivals(place: &Workplace, name: &str, run: impl Fn(&str) -> Outcome) -> Outcome {
     let manifest = format!("tools/rivals/{name}/Cargo.toml");
     let fetch = ["fetch", "--locked", "--manifest-path", &manifest];
@@ -349,46 +327,6 @@ fn in_release(place: &Workplace, tests: &[(&str, &str, &str)]) -> Tally {
             tally.add(ran);
         }
     }
-    tally
-}
-
-/// Seeds that are played in the optimised build, and those whose hashes a debug build has to reach too.
-const WORLD_SEEDS: (&str, &str) = ("0..300", "0..12");
-const OPTIMISED_PROFILE: &[&str] = &["--profile", "checked"];
-
-fn worlds(place: &Workplace) -> Outcome {
-    let mut tally = Tally::default();
-    for world in ["turn_world", "market_world", "gate_world"] {
-        tally.add(play(place, world));
-    }
-    Outcome::Ran(tally)
-}
-
-/// Plays one kind of world.
-fn play(place: &Workplace, world: &str) -> Tally {
-    let example = ["run", "--quiet", "--locked", "--package", "testkit", "--example", world];
-    let play = |name: &str, profile: &[&str], arguments: &[&str]| {
-        let mut command = place.steps.command("cargo", &example);
-        command.args(profile).arg("--").args(arguments).env("TRUETICK_COMMIT", crate::sim::commit(&place.steps.root));
-        place.steps.finish(name, &mut command)
-    };
-    let many = play(world, OPTIMISED_PROFILE, &[WORLD_SEEDS.0]);
-    let mut tally = if many.succeeded() { Tally::pass() } else { Tally::fail("a seed breaks an invariant") };
-    if let Some(last) = many.output.lines().last() {
-        println!("      {world}: {last}");
-    }
-    if !many.succeeded() {
-        many.show_tail();
-    }
-    let hashes = |name: &str, profile: &[&str]| {
-        let played = play(name, profile, &[WORLD_SEEDS.1, "--hashes"]);
-        let lines = played.output.lines().filter(|line| line.contains(" hash ")).map(str::to_owned);
-        played.succeeded().then(|| lines.collect::<Vec<_>>())
-    };
-    let optimised = hashes(&format!("{world}-optimised"), OPTIMISED_PROFILE);
-    let debug = hashes(&format!("{world}-debug"), &[]);
-    let agree = optimised.is_some_and(|optimised| optimised.len() > 1 && debug == Some(optimised));
-    tally.add(if agree { Tally::pass() } else { Tally::fail("debug and optimised builds differ") });
     tally
 }
 

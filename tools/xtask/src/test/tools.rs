@@ -42,21 +42,22 @@ impl Workplace {
     /// quarter of the time.
     pub(crate) fn bring_cargo_command(&self, name: &str, package: &str) {
         if self.may_install && !has_cargo_command(&self.steps.root, name) {
-            self.install_crate(package);
+            self.install_crate(package, &[]);
         }
     }
 
-    /// Installs the program that the crate `package` has under its own name if it is missing and installing is allowed.
-    pub(crate) fn bring_crate(&self, package: &str) {
+    /// Installs the program that the crate `package` has under its own name if it is missing and installing is allowed,
+    /// with no more than `features` of it.
+    pub(crate) fn bring_crate(&self, package: &str, features: &str) {
         if self.may_install && !is_on_path(package) {
-            self.install_crate(package);
+            self.install_crate(package, &["--no-default-features", "--features", features]);
         }
     }
 
-    fn install_crate(&self, package: &str) {
+    fn install_crate(&self, package: &str, selection: &[&str]) {
         println!("      installing {package}");
         let mut install = self.steps.command("cargo", &["install", "--quiet", "--debug", "--locked", package]);
-        self.steps.finish(&format!("install {package}"), &mut install);
+        self.steps.finish(&format!("install {package}"), install.args(selection));
     }
 
     /// Makes sure that the toolchain can build for `target`.

@@ -1,10 +1,13 @@
 //! The proofs by loom, with one ordering weakened.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use super::{Kept, Prover, Verdict, Weakening};
 use crate::test::Workplace;
+
+const TARGET: &str = "target/loom-weakened";
 
 /// The tests whose names begin with `loom_`.
 pub(super) struct Loom<'a> {
@@ -20,7 +23,7 @@ impl<'a> Loom<'a> {
 
     fn command(&self, copy: &Path, last: &[&str]) -> Command {
         // Not the folder of the proofs themselves: cargo takes the copy for the same package.
-        let target: PathBuf = self.place.steps.root.join("target/loom-weakened");
+        let target = self.place.steps.root.join(TARGET);
         let arguments = ["test", "--profile", "checked", "--locked", "--package", "tt-sync", "--lib", "--target-dir"];
         let mut command = self.place.steps.command("cargo", &arguments);
         command.arg(&target).args(last).current_dir(copy).env("RUSTFLAGS", "--cfg loom");
@@ -34,6 +37,10 @@ impl Prover for Loom<'_> {
 
     fn prepare(&mut self, copy: &Path) -> anyhow::Result<()> {
         let steps = &self.place.steps;
+        if crate::in_ci() {
+            // With the dependencies, which are the same. Where there is none, they are built.
+            let _ = fs::rename(steps.root.join("target/loom"), steps.root.join(TARGET));
+        }
         let built = steps.finish("weaken-build", &mut self.command(copy, &["--no-run"]));
         anyhow::ensure!(built.succeeded(), "the proofs with switches do not build");
         let finished = steps.finish("weaken", &mut self.command(copy, &["--", "loom_"]));
