@@ -136,7 +136,7 @@ fn run(recipe: &Recipe, root: &Path) -> anyhow::Result<Result<String, String>> {
         // Without /sys and the host's devices nothing can be set, and nothing may be said to be.
         ensure!(said.contains(&format!("{setting}: not visible here")), "{setting}: {said}");
     }
-    ensure!(said.contains("/results/floor.json"), "the result is not in /results: {said}");
+    ensure!(said.contains("floor.json, floor.csv and stalls.csv: /results"), "the result is not in /results: {said}");
     Ok(Ok(format!("{} {} writes /results/floor.json", recipe.entrypoint.join(" "), arguments[..2].join(" "))))
 }
 
@@ -193,7 +193,7 @@ mod tests {
         let answer = r#"{"environment":{"machine":{"cpu":"A"}}}"#;
         let script = format!(
             "#!/bin/sh\nset -e\n[ \"$(id -u)\" = {USER} ]\necho '{answer}' > /results/floor.json\n\
-             cat /results/floor.json\necho /results/floor.json >&2\n"
+             cat /results/floor.json\necho 'floor.json, floor.csv and stalls.csv: /results' >&2\n"
         );
         std::fs::write(&program, script).unwrap();
         let executable = Command::new("chmod").arg("755").arg(&program).status().unwrap();
