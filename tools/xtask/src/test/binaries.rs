@@ -32,23 +32,6 @@ pub(crate) enum Group {
     Machine,
 }
 
-impl Group {
-    /// How many tests of a binary run at a time; `None`: one for each CPU.
-    const fn threads(self) -> Option<&'static str> {
-        match self {
-            // They wait for clients and databases.
-            Self::Clients => Some("5"),
-            Self::Unit
-            | Self::Integration
-            | Self::Go
-            | Self::Browser
-            | Self::Recipes
-            | Self::Optimised
-            | Self::Machine => None,
-        }
-    }
-}
-
 /// How many binaries run at a time: most tests wait.
 const AT_A_TIME: usize = 4;
 
@@ -201,13 +184,30 @@ impl Binary {
 }
 
 impl Job<'_> {
+    /// How many of its tests run at a time; `None`: one for each CPU.
+    fn threads(&self, group: Group) -> Option<&'static str> {
+        match group {
+            // They wait for clients and databases.
+            Group::Clients => Some("5"),
+            // They wait for datagrams and time-outs.
+            Group::Integration if self.binary.target == "tests/turn" && !self.alone => Some("4"),
+            Group::Unit
+            | Group::Integration
+            | Group::Go
+            | Group::Browser
+            | Group::Recipes
+            | Group::Optimised
+            | Group::Machine => None,
+        }
+    }
+
     fn run(&self, steps: &Steps, group: Group, program: Option<&Path>) -> Tally {
         let (binary, started) = (self.binary, Instant::now());
         let origin = format!("{} {}", binary.package, binary.target);
         let module = self.arguments.first().filter(|first| **first != "--skip").copied().unwrap_or_default();
         let mut command = steps.command(&binary.executable.to_string_lossy(), &self.arguments);
         command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
-        command.args(group.threads().into_iter().flat_map(|threads| ["--test-threads", threads]));
+        command.args(self.threads(group).into_iter().flat_map(|threads| ["--test-threads", threads]));
         command.envs(program.map(|program| ("TRUETICK_PROGRAM", program)));
         let finished = steps.finish(&format!("test {origin} {module}"), &mut command);
         let mut tally = Tally::of_libtest(&finished.output, &finished.skips, &origin);
