@@ -235,17 +235,12 @@ impl UdpSocket {
         })
     }
 
-    /// Enables GRO: the kernel returns batches of datagrams (`UDP_GRO`), which an [`Inbox`](crate::Inbox) splits. Returns
-    /// whether the kernel can.
+    /// Enables GRO: the kernel returns batches of datagrams (`UDP_GRO`), which an [`Inbox`](crate::Inbox) splits.
     ///
     /// # Errors
-    /// The kernel's error.
-    pub fn enable_gro(&self) -> io::Result<bool> {
-        match setsockopt(&self.socket, sockopt::UdpGroSegment, &true) {
-            Ok(()) => Ok(true),
-            Err(Errno::ENOPROTOOPT) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+    /// `ENOPROTOOPT` without kernel support.
+    pub fn enable_gro(&self) -> io::Result<()> {
+        Ok(setsockopt(&self.socket, sockopt::UdpGroSegment, &true)?)
     }
 
     /// Sets the size of the send and receive buffers to `bytes`. The kernel limits it to `net.core.rmem_max` and

@@ -243,10 +243,10 @@ fn rfc_r114_dscp_and_ecn_of_a_payload_are_kept_both_ways() {
     assert_eq!(classes, [nix::sys::socket::ControlMessageOwned::Ipv4Tos(to_client)]);
 }
 
-/// QEMU's kernel reports no lost datagrams and joins none. gVisor and old kernels lack other options.
+/// QEMU's emulated kernel does not know `SO_RXQ_OVFL`.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn relays_where_the_kernel_lacks_options_of_sockets() {
+fn relays_where_the_kernel_lacks_an_option_of_sockets() {
     let emulator = testkit::find_program("qemu-x86_64-static", "qemu-user-static");
     let Some(emulator) = testkit::require(testkit::Requirement::Program, emulator) else { return };
     let flags = ["--listen", "127.0.0.1:0", "--workers", "1", "--allow-own-host", "127.0.0.0/8"];

@@ -17,7 +17,7 @@ const OTHERS: [&str; 5] = [
     "running_out_of_descriptors",
     "the_table_of_descriptors",
     "what_keeps_it_from_starting",
-    "the_kernel_lacks_options",
+    "the_kernel_lacks_an_option",
 ];
 /// In a network namespace, so that the settings of the machine stay as they are.
 const NAMESPACE: [&str; 4] =
