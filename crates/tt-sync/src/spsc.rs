@@ -5,15 +5,17 @@
 //! the sequence would take a line more, as with 64 bytes, the sequences are apart, eight to a line. The consumer's `head`
 //! has a separate cache line, which the producer reads only if its last known `head` says that the ring is full.
 //!
-//! Positions count events and wrap at `u64::MAX`; a slot that holds the event of position `p` carries the sequence
-//! `p`, and before that the sequence of one lap earlier. A batch is published by its first sequence, stored last: the
-//! consumer, which goes from slot to slot, cannot see the others before that one.
+//! Positions count events and wrap at `u64::MAX`. The slot at which a batch begins carries the position of its first
+//! event and the number of its events, at most 64, in one word; the sequences of its other slots stay as they are, and
+//! the consumer looks at none of them. A longer batch, which is to be seen whole, stores the first of its sequences last:
+//! the consumer cannot see the others before that one.
 //!
 //! Events are `Copy`, so that a ring that is dropped half full has nothing to drop. Zero-sized events are counted like
 //! others.
 
 mod consumer;
 mod producer;
+mod sequence;
 mod storage;
 
 pub use consumer::Consumer;

@@ -8,7 +8,7 @@ use core::fmt;
 
 /// `truetick` in ASCII, read as a number: memory of the other byte order has another.
 const MAGIC: u64 = u64::from_be_bytes(*b"truetick");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = 1;

@@ -84,7 +84,6 @@ impl<T: PlainEvent, M: Memory> Storage<T> for Region<T, M> {
         = RegionSlot<'a, T>
     where
         Self: 'a;
-    const IS_APART: bool = false;
 
     #[inline(always)]
     fn capacity(&self) -> usize {
@@ -92,11 +91,14 @@ impl<T: PlainEvent, M: Memory> Storage<T> for Region<T, M> {
     }
 
     #[inline(always)]
-    fn slot(&self, position: u64) -> RegionSlot<'_, T> {
+    fn slots<'a>(&'a self) -> impl Fn(u64) -> RegionSlot<'a, T> {
         let words: &[AtomicU64] = self.memory.as_ref();
-        let index = position as usize & (self.capacity - 1);
-        let words = &words[SLOTS_AT + index * Self::STRIDE..][..1 + Self::EVENT_WORDS];
-        RegionSlot { sequence: &words[0], event: &words[1..], events: PhantomData }
+        let mask = self.capacity - 1;
+        move |position| {
+            let index = position as usize & mask;
+            let words = &words[SLOTS_AT + index * Self::STRIDE..][..1 + Self::EVENT_WORDS];
+            RegionSlot { sequence: &words[0], event: &words[1..], events: PhantomData }
+        }
     }
 
     #[inline(always)]

@@ -83,7 +83,8 @@ mod headers {
         let invalid = [
             (0, 0, RegionError::Magic),
             (0, u64::from_le_bytes(*b"truetick"), RegionError::Magic),
-            (1, 2, RegionError::Version),
+            (1, 1, RegionError::Version),
+            (1, 3, RegionError::Version),
             (2, 0, RegionError::Capacity),
             (2, 3, RegionError::Capacity),
             (2, 1 << 63, RegionError::Capacity),
@@ -218,7 +219,6 @@ mod headers {
         fn an_invalid_head_is_reported(pushed in 0_u64..9, head in any::<u64>()) {
             let memory = Words::formatted::<u64>(8, 0);
             let mut writing = producer::<u64, _>(memory.clone(), OWNER).unwrap();
-            let reading = consumer::<u64, _>(memory.clone(), OWNER).unwrap();
             for number in 0..pushed {
                 writing.push(number).unwrap();
             }
@@ -226,8 +226,22 @@ mod headers {
             prop_assert_eq!(writing.is_corrupt(), head > pushed && pushed.wrapping_sub(head) > 8);
             let room = (0..20).take_while(|_| writing.push(0).is_ok()).count();
             prop_assert!(room <= 8 + 8);
-            set(&memory, 4 * super::super::LINE_WORDS, head);
-            prop_assert_eq!(reading.is_corrupt(), head != 0 && head != 0_u64.wrapping_sub(8));
+        }
+
+        /// A sequence of nothing that the ring could hold is reported, and publishes nothing.
+        #[test]
+        fn an_invalid_sequence_is_reported(
+            count in 0_u64..64,
+            low in prop_oneof![0_u64..64, (1_u64 << 57) - 64..(1 << 57) + 64, (1_u64 << 58) - 64..1 << 58],
+        ) {
+            let memory = Words::formatted::<u64>(8, 0);
+            let mut reading = consumer::<u64, _>(memory.clone(), OWNER).unwrap();
+            set(&memory, 4 * super::super::LINE_WORDS, count << 58 | low);
+            // A batch of up to eight from position 0, or one that began in this slot less than half of all positions ago.
+            let publishes = low == 0 && count < 8;
+            let is_old = low > 1 << 57 && low % 8 == 0;
+            prop_assert_eq!(reading.is_corrupt(), !publishes && !is_old);
+            prop_assert_eq!(reading.drain(20, |_| ()) > 0, publishes);
         }
     }
 }

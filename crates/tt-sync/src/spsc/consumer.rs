@@ -1,5 +1,6 @@
 //! The consumer end.
 
+use super::sequence::{is_possible, published};
 use super::{End, Owned, Slot, Storage};
 use crate::sync::Ordering;
 use core::fmt;
@@ -10,13 +11,15 @@ pub struct Consumer<T: Copy + Send, P: Storage<T> = Owned<T>> {
     storage: P,
     /// The next position to read.
     head: u64,
+    /// The first position that is not known to be published.
+    end: u64,
     events: PhantomData<T>,
 }
 
 impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
     /// Creates the only consumer of `storage`.
     pub(crate) fn new(storage: P, start: u64) -> Self {
-        Self { storage, head: start, events: PhantomData }
+        Self { storage, head: start, end: start, events: PhantomData }
     }
 
     /// Removes and returns the oldest event, or `None` if the ring is empty.
@@ -29,9 +32,11 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
     #[inline]
     pub fn pop_numbered(&mut self) -> Option<(u64, T)> {
         let number = self.head;
-        let slot = self.published_slot(number)?;
+        if self.known_from(number) == 0 {
+            return None;
+        }
         // SAFETY: the event was seen to be published, and the producer does not write its slot before `head` passes it.
-        let event = unsafe { slot.read(|event| *event) };
+        let event = unsafe { self.storage.slot(number).read(|event| *event) };
         self.release(1);
         Some((number, event))
     }
@@ -59,11 +64,17 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
         let mut visited = Visited { consumer: self, count: 0 };
         while visited.count < count_max {
             let position = visited.consumer.head.wrapping_add(visited.count as u64);
-            let Some(slot) = visited.consumer.published_slot(position) else { break };
-            visited.count += 1;
-            // SAFETY: the event was seen to be published, and the producer does not write its slot before `head` passes
-            // it.
-            unsafe { slot.read(&mut visit) };
+            let known = visited.consumer.known_from(position).min(count_max - visited.count);
+            if known == 0 {
+                break;
+            }
+            let slots = visited.consumer.storage.slots();
+            for offset in 0..known as u64 {
+                visited.count += 1;
+                // SAFETY: the event was seen to be published, and the producer does not write its slot before `head`
+                // passes it.
+                unsafe { slots(position.wrapping_add(offset)).read(&mut visit) };
+            }
         }
         visited.count
     }
@@ -86,7 +97,7 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
         let sequence = self.storage.slot(self.head).sequence().load(Ordering::Relaxed);
-        sequence != self.head && sequence != self.head.wrapping_sub(self.capacity() as u64)
+        self.head == self.end && !is_possible(sequence, self.head, self.capacity())
     }
 
     pub(crate) fn storage(&self) -> &P {
@@ -97,10 +108,21 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
         self.storage.closed_flag(End::Consumer).store(1, Ordering::Release);
     }
 
+    /// Returns how many events from `position` on are known to be published, after a look where none is.
     #[inline(always)]
-    fn published_slot(&self, position: u64) -> Option<P::Slot<'_>> {
-        let slot = self.storage.slot(position);
-        (slot.sequence().load(Ordering::Acquire) == position).then_some(slot)
+    fn known_from(&mut self, position: u64) -> usize {
+        if position == self.end {
+            self.end = position.wrapping_add(self.published_at(position) as u64);
+        }
+        self.end.wrapping_sub(position) as usize
+    }
+
+    /// Returns how many events the sequence of `position` publishes.
+    #[inline(always)]
+    fn published_at(&self, position: u64) -> usize {
+        let count = published(self.storage.slot(position).sequence().load(Ordering::Acquire), position);
+        // A faulty producer in another process could publish more than there are slots.
+        if count <= self.capacity() { count } else { 0 }
     }
 
     /// Frees the slots of the `count` oldest events.
@@ -116,7 +138,10 @@ impl<T: Copy + Send> Consumer<T, Owned<T>> {
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<&T> {
-        let event = self.published_slot(self.head)?.event_to_read();
+        if self.head == self.end && self.published_at(self.head) == 0 {
+            return None;
+        }
+        let event = self.storage.slot(self.head).event_to_read();
         // SAFETY: the event was seen to be published, and the producer does not write its slot before `head` passes it,
         // for which this consumer must be borrowed mutably.
         Some(unsafe { &*event })

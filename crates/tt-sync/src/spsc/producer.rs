@@ -1,15 +1,16 @@
 //! The producer end.
 
+use super::sequence::{self, publishing};
 use super::{End, Full, Owned, Slot, Storage};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::Ordering;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use zerocopy::FromZeros;
 
-/// Events that [`Producer::push_with`] publishes together: enough that the two cores do not pass each cache line to and
-/// fro between its events, and few enough that the consumer begins early. Two in tests, which shall see the boundary.
-const GROUP: usize = if cfg!(test) { 2 } else { 16 };
+/// Events that one sequence publishes: as many as it can, because each look of the consumer takes the line of the next
+/// sequence away from the producer. Two in tests, which shall see the boundary.
+const GROUP: usize = if cfg!(test) { 2 } else { sequence::BATCH_MAX };
 
 /// The producer end of a ring.
 pub struct Producer<T: Copy + Send, P: Storage<T> = Owned<T>> {
@@ -37,10 +38,9 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         if !self.has_room() {
             return Err(Full(event));
         }
-        let slot = self.storage.slot(self.tail);
         // SAFETY: the slot of `tail` is free, so the consumer does not read it, and there is no other producer.
-        unsafe { slot.write(event) };
-        publish(&mut self.tail, slot.sequence(), 1);
+        unsafe { self.storage.slot(self.tail).write(event) };
+        self.publish(1);
         Ok(())
     }
 
@@ -51,30 +51,27 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
             self.refresh_limit();
         }
         let count = events.len().min(self.known_room());
-        let Some((first, rest)) = events[..count].split_first() else { return 0 };
-        let mut position = self.tail;
-        for event in rest {
-            position = position.wrapping_add(1);
-            let slot = self.storage.slot(position);
-            // SAFETY: the slot is one of the free ones after `tail`, so the consumer does not read it, and there is no
-            // other producer.
-            unsafe { slot.write(*event) };
+        let mut groups = events[..count].chunks(GROUP);
+        let Some(first) = groups.next() else { return 0 };
+        let mut position = self.tail.wrapping_add(first.len() as u64);
+        for group in groups {
+            // SAFETY: there is room for all groups.
+            unsafe { self.write(position, group) };
             // The consumer looks here only after it has seen the first sequence of the batch.
-            if !P::IS_APART {
-                slot.sequence().store(position, Ordering::Relaxed);
-            }
+            let sequence = publishing(position, group.len());
+            self.storage.slot(position).sequence().store(sequence, Ordering::Relaxed);
+            position = position.wrapping_add(group.len() as u64);
         }
-        self.number_the_rest(count);
-        let slot = self.storage.slot(self.tail);
-        // SAFETY: as above, for the slot of `tail`.
-        unsafe { slot.write(*first) };
-        publish(&mut self.tail, slot.sequence(), count);
+        // SAFETY: as above.
+        unsafe { self.write(self.tail, first) };
+        self.publish(first.len());
+        self.tail = position;
         count
     }
 
     /// Appends as many events that `make` returns as fit, at most `count_max`, and returns their number.
     ///
-    /// Each event is written once, into its slot, and published in a group of at most 16, so that the consumer begins
+    /// Each event is written once, into its slot, and published in a group of at most 64, so that the consumer begins
     /// before the last one is made. For events that must be seen together, see [`push_slice`](Self::push_slice). If
     /// `make` panics, the events that it returned before are appended.
     ///
@@ -93,9 +90,14 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         let mut left = count;
         while left != 0 {
             let size = left.min(GROUP);
-            let mut group = Group { first: make(), count: 1, producer: self };
+            let (first, mut group) = (self.tail, Group { producer: self, count: 0 });
+            let slots = group.producer.storage.slots();
             while group.count < size {
-                group.add(make());
+                let slot = slots(first.wrapping_add(group.count as u64));
+                // SAFETY: there is room for the whole group; the consumer does not read a free slot, and there is no
+                // other producer.
+                unsafe { slot.write(make()) };
+                group.count += 1;
             }
             left -= size;
         }
@@ -108,7 +110,7 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
     #[inline]
     pub fn hold_next(&mut self) {
         if self.known_room() != 0 {
-            // The sequence that is there already: only the producer stores it.
+            // One that publishes nothing, as the one that is there already.
             let sequence = self.tail.wrapping_sub(self.storage.capacity() as u64);
             self.storage.slot(self.tail).sequence().store(sequence, Ordering::Relaxed);
         }
@@ -159,15 +161,25 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         true
     }
 
-    /// Stores the sequences of a batch of `count` events but the first, if they are apart from the events.
+    /// Writes `events` from `position` on.
+    ///
+    /// # Safety
+    /// Their slots are among the free ones from `tail` on.
     #[inline(always)]
-    fn number_the_rest(&self, count: usize) {
-        if P::IS_APART {
-            for offset in 1..count as u64 {
-                let position = self.tail.wrapping_add(offset);
-                self.storage.slot(position).sequence().store(position, Ordering::Relaxed);
-            }
+    unsafe fn write(&mut self, position: u64, events: &[T]) {
+        let slots = self.storage.slots();
+        for (offset, event) in (0..).zip(events) {
+            // SAFETY: the consumer does not read a free slot, and there is no other producer.
+            unsafe { slots(position.wrapping_add(offset)).write(*event) };
         }
+    }
+
+    /// Publishes the `count` events from `tail` on, at most [`GROUP`].
+    #[inline(always)]
+    fn publish(&mut self, count: usize) {
+        let sequence = publishing(self.tail, count);
+        self.storage.slot(self.tail).sequence().store(sequence, Ordering::Release);
+        self.tail = self.tail.wrapping_add(count as u64);
     }
 
     #[inline(always)]
@@ -189,45 +201,17 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
 /// Events that are written but not yet published; published on drop, also after a panic.
 struct Group<'a, T: Copy + Send, P: Storage<T>> {
     producer: &'a mut Producer<T, P>,
-    /// The event of `tail`, which is written last.
-    first: T,
-    /// Events, the first included; at most the room after `tail`.
+    /// At most the room after `tail`, and at most [`GROUP`].
     count: usize,
-}
-
-impl<T: Copy + Send, P: Storage<T>> Group<'_, T, P> {
-    #[inline(always)]
-    fn add(&mut self, event: T) {
-        let position = self.producer.tail.wrapping_add(self.count as u64);
-        let slot = self.producer.storage.slot(position);
-        // SAFETY: the slot is one of the free ones after `tail`, so the consumer does not read it, and there is no other
-        // producer.
-        unsafe { slot.write(event) };
-        // The consumer looks here only after it has seen the first sequence of the group.
-        if !P::IS_APART {
-            slot.sequence().store(position, Ordering::Relaxed);
-        }
-        self.count += 1;
-    }
 }
 
 impl<T: Copy + Send, P: Storage<T>> Drop for Group<'_, T, P> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.producer.number_the_rest(self.count);
-        let Producer { storage, tail, .. } = &mut *self.producer;
-        let slot = storage.slot(*tail);
-        // SAFETY: the slot of `tail` is free, so the consumer does not read it, and there is no other producer.
-        unsafe { slot.write(self.first) };
-        publish(tail, slot.sequence(), self.count);
+        if self.count != 0 {
+            self.producer.publish(self.count);
+        }
     }
-}
-
-/// Publishes the `count` events from `tail` on. `sequence` is that of the first; the others are already stored.
-#[inline(always)]
-fn publish(tail: &mut u64, sequence: &AtomicU64, count: usize) {
-    sequence.store(*tail, Ordering::Release);
-    *tail = tail.wrapping_add(count as u64);
 }
 
 impl<T: Copy + Send + FromZeros> Producer<T, Owned<T>> {
@@ -271,9 +255,7 @@ impl<T: Copy + Send> Claim<'_, T> {
     /// Appends the slot's event to the ring.
     #[inline]
     pub fn publish(self) {
-        let Producer { storage, tail, .. } = self.producer;
-        let slot = storage.slot(*tail);
-        publish(tail, slot.sequence(), 1);
+        self.producer.publish(1);
     }
 }
 

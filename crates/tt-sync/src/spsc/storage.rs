@@ -25,13 +25,16 @@ pub trait Storage<T>: sealed::Sealed {
     type Slot<'a>: Slot<T>
     where
         Self: 'a;
-    /// Whether sequences have cache lines without events. Then a batch stores them together, after its events.
-    const IS_APART: bool;
 
     /// Returns the number of slots, a power of two.
     fn capacity(&self) -> usize;
+    /// Returns what finds the slot of a position, for a loop: it stays in registers, which a pointer behind `self` does not.
+    fn slots<'a>(&'a self) -> impl Fn(u64) -> Self::Slot<'a>;
     /// Returns the slot of `position`.
-    fn slot(&self, position: u64) -> Self::Slot<'_>;
+    #[inline(always)]
+    fn slot(&self, position: u64) -> Self::Slot<'_> {
+        self.slots()(position)
+    }
     /// Returns the next position that the consumer reads; the slots of all earlier positions are free.
     fn head(&self) -> &AtomicU64;
     /// Returns the closed flag of `end`: 0 while it is open.
@@ -42,7 +45,8 @@ pub trait Storage<T>: sealed::Sealed {
 
 /// One slot of a [`Storage`].
 pub trait Slot<T>: Copy {
-    /// Returns the sequence: the position of the event in the slot, or one lap before it.
+    /// Returns the sequence: the position of the event in the slot and the length of the batch that begins with it, or
+    /// those of an earlier one.
     fn sequence(&self) -> &AtomicU64;
     /// Writes `event`.
     ///
@@ -134,10 +138,25 @@ impl<T> Slots<T> {
         }
     }
 
+    #[inline(always)]
+    fn view(&self) -> SlotsView<'_, T> {
+        let Self { together, events, sequences } = self;
+        SlotsView { together, events, sequences }
+    }
+}
+
+/// [`Slots`] without the pointers to its pointers.
+struct SlotsView<'a, T> {
+    together: &'a [SlotMemory<T>],
+    events: &'a [EventMemory<T>],
+    sequences: &'a [SequenceLine],
+}
+
+impl<'a, T> SlotsView<'a, T> {
     /// # Safety
     /// `index` is less than the capacity.
     #[inline(always)]
-    unsafe fn get(&self, index: usize) -> OwnedSlot<'_, T> {
+    unsafe fn get(&self, index: usize) -> OwnedSlot<'a, T> {
         if is_apart::<T>() {
             // SAFETY: there are as many events as slots, and the caller keeps to them.
             let EventMemory(event) = unsafe { self.events.get_unchecked(index) };
@@ -160,8 +179,8 @@ struct Ring<T> {
 
 // SAFETY: an event is written by the one producer and read by the one consumer, and never at once: the producer writes
 // a slot only after it saw, with Acquire, a `head` past the slot's earlier event, which the consumer stored with
-// Release after its read; the consumer reads only after it saw, with Acquire, the slot's sequence, or one of the same
-// batch before it, which the producer stored with Release after its write. The event itself crosses threads, hence
+// Release after its read; the consumer reads only after it saw, with Acquire, the sequence of the slot's batch, or one of
+// a batch before it that was published together with it, which the producer stored with Release after its write. The event itself crosses threads, hence
 // `T: Send`.
 unsafe impl<T: Send> Sync for Ring<T> {}
 // SAFETY: nothing in the ring is tied to the thread that created it.
@@ -209,7 +228,6 @@ impl<T> Storage<T> for Owned<T> {
         = OwnedSlot<'a, T>
     where
         Self: 'a;
-    const IS_APART: bool = is_apart::<T>();
 
     #[inline(always)]
     fn capacity(&self) -> usize {
@@ -217,10 +235,10 @@ impl<T> Storage<T> for Owned<T> {
     }
 
     #[inline(always)]
-    fn slot(&self, position: u64) -> OwnedSlot<'_, T> {
-        let index = position as usize & self.mask;
+    fn slots<'a>(&'a self) -> impl Fn(u64) -> OwnedSlot<'a, T> {
+        let (slots, mask) = (self.ring.slots.view(), self.mask);
         // SAFETY: `pair` makes `mask + 1` slots (a power of two, checked for overflow), so a masked index is in bounds.
-        unsafe { self.ring.slots.get(index) }
+        move |position| unsafe { slots.get(position as usize & mask) }
     }
 
     #[inline(always)]

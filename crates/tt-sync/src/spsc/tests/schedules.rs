@@ -135,6 +135,30 @@ fn loom_a_batch_is_published_once_in_given_memory() {
     a_batch_is_published_once::<1, _>(|| shared(2, u64::MAX));
 }
 
+/// A batch of three, which takes two sequences, arrives as three or not at all.
+fn a_long_batch_is_published_once<const N: usize, P: Storage<[u64; N]> + Send + 'static>(make: Make<[u64; N], P>) {
+    check(move || {
+        let (mut producer, mut consumer) = make();
+        let producing = loom::thread::spawn(move || producer.push_slice(&[1, 2, 3].map(words)));
+        let mut seen = Vec::new();
+        let first = consumer.drain(3, |event| seen.push(*event));
+        assert!(first == 0 || first == 3);
+        assert_eq!(producing.join().expect("the producer failed"), 3);
+        consumer.drain(usize::MAX, |event| seen.push(*event));
+        assert_eq!(seen, [1, 2, 3].map(words));
+    });
+}
+
+#[test]
+fn loom_a_long_batch_is_published_once() {
+    a_long_batch_is_published_once::<1, _>(|| owned(4, u64::MAX - 1));
+}
+
+#[test]
+fn loom_a_long_batch_is_published_once_in_given_memory() {
+    a_long_batch_is_published_once::<1, _>(|| shared(4, u64::MAX - 1));
+}
+
 /// Of three events in groups of two, none, two or three arrive.
 fn a_group_is_published_once<const N: usize, P: Storage<[u64; N]> + Send + 'static>(make: Make<[u64; N], P>) {
     check(move || {

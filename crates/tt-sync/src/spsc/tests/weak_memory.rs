@@ -78,6 +78,31 @@ fn batches_arrive_whole_and_in_order_in_given_memory() {
     in_batches(shared(2, u64::MAX));
 }
 
+/// A batch of three, which takes two sequences: none or all are there.
+fn in_a_long_batch<P: Storage<Event> + Send>((mut producer, mut consumer): Ends<Event, P>) {
+    assert!(!consumer.is_abandoned());
+    let mut seen = Vec::new();
+    let consume = || {
+        for _ in 0..ATTEMPTS {
+            let count = consumer.drain(3, |event| seen.push(*event));
+            assert!(count == 0 || count == 3, "{count} of a batch of three");
+        }
+    };
+    let ((), pushed) = race(consume, || producer.push_slice(&[[1; 2], [2; 2], [3; 2]]));
+    consumer.drain(usize::MAX, |event| seen.push(*event));
+    assert_eq!((pushed, seen), (3, [[1; 2], [2; 2], [3; 2]].to_vec()));
+}
+
+#[test]
+fn long_batches_arrive_whole_and_in_order() {
+    in_a_long_batch(owned(4, u64::MAX));
+}
+
+#[test]
+fn long_batches_arrive_whole_and_in_order_in_given_memory() {
+    in_a_long_batch(shared(4, u64::MAX));
+}
+
 /// Of three events in groups of two, none, two or three are there.
 fn in_groups<P: Storage<Event> + Send>((mut producer, mut consumer): Ends<Event, P>) {
     assert!(!consumer.is_abandoned());
