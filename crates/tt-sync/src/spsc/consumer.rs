@@ -32,11 +32,13 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
     #[inline]
     pub fn pop_numbered(&mut self) -> Option<(u64, T)> {
         let number = self.head;
-        if self.known_from(number) == 0 {
-            return None;
+        let slot = self.storage.slot(number);
+        if number == self.end {
+            let count = look(slot, number, self.storage.capacity())?;
+            self.end = number.wrapping_add(count);
         }
         // SAFETY: the event was seen to be published, and the producer does not write its slot before `head` passes it.
-        let event = unsafe { self.storage.slot(number).read(|event| *event) };
+        let event = unsafe { slot.read(|event| *event) };
         self.release(1);
         Some((number, event))
     }
@@ -62,14 +64,16 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
         // A faulty producer in another process could publish without end; a ring holds at most its capacity.
         let count_max = count_max.min(self.capacity());
         let mut visited = Visited { consumer: self, count: 0 };
+        let Self { storage, head, end, .. } = &mut *visited.consumer;
+        let slots = storage.slots();
         while visited.count < count_max {
-            let position = visited.consumer.head.wrapping_add(visited.count as u64);
-            let known = visited.consumer.known_from(position).min(count_max - visited.count);
-            if known == 0 {
-                break;
+            let position = head.wrapping_add(visited.count as u64);
+            if position == *end {
+                let Some(count) = look(slots(position), position, storage.capacity()) else { break };
+                *end = position.wrapping_add(count);
             }
-            let slots = visited.consumer.storage.slots();
-            for offset in 0..known as u64 {
+            let known = end.wrapping_sub(position).min((count_max - visited.count) as u64);
+            for offset in 0..known {
                 visited.count += 1;
                 // SAFETY: the event was seen to be published, and the producer does not write its slot before `head`
                 // passes it.
@@ -108,23 +112,6 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
         self.storage.closed_flag(End::Consumer).store(1, Ordering::Release);
     }
 
-    /// Returns how many events from `position` on are known to be published, after a look where none is.
-    #[inline(always)]
-    fn known_from(&mut self, position: u64) -> usize {
-        if position == self.end {
-            self.end = position.wrapping_add(self.published_at(position) as u64);
-        }
-        self.end.wrapping_sub(position) as usize
-    }
-
-    /// Returns how many events the sequence of `position` publishes.
-    #[inline(always)]
-    fn published_at(&self, position: u64) -> usize {
-        let count = published(self.storage.slot(position).sequence().load(Ordering::Acquire), position);
-        // A faulty producer in another process could publish more than there are slots.
-        if count <= self.capacity() { count } else { 0 }
-    }
-
     /// Frees the slots of the `count` oldest events.
     #[inline(always)]
     fn release(&mut self, count: usize) {
@@ -138,10 +125,11 @@ impl<T: Copy + Send> Consumer<T, Owned<T>> {
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<&T> {
-        if self.head == self.end && self.published_at(self.head) == 0 {
-            return None;
+        let slot = self.storage.slot(self.head);
+        if self.head == self.end {
+            look(slot, self.head, self.storage.capacity())?;
         }
-        let event = self.storage.slot(self.head).event_to_read();
+        let event = slot.event_to_read();
         // SAFETY: the event was seen to be published, and the producer does not write its slot before `head` passes it,
         // for which this consumer must be borrowed mutably.
         Some(unsafe { &*event })
@@ -158,6 +146,14 @@ impl<T: Copy + Send, P: Storage<T>> fmt::Debug for Consumer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Consumer").field("head", &self.head).finish_non_exhaustive()
     }
+}
+
+/// Returns how many events from `position` on, whose slot is `slot`, are published.
+#[inline(always)]
+fn look<T>(slot: impl Slot<T>, position: u64, capacity: usize) -> Option<u64> {
+    let count = published(slot.sequence().load(Ordering::Acquire), position);
+    // A faulty producer in another process could publish more than there are slots.
+    (count != 0 && count <= capacity).then_some(count as u64)
 }
 
 /// Visited events whose slots are not yet free; freed on drop, also after a panic.

@@ -2,7 +2,7 @@
 
 use super::sequence::{self, publishing};
 use super::{End, Full, Owned, Slot, Storage};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -38,9 +38,10 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         if !self.has_room() {
             return Err(Full(event));
         }
+        let slot = self.storage.slot(self.tail);
         // SAFETY: the slot of `tail` is free, so the consumer does not read it, and there is no other producer.
-        unsafe { self.storage.slot(self.tail).write(event) };
-        self.publish(1);
+        unsafe { slot.write(event) };
+        publish(&mut self.tail, slot.sequence(), 1);
         Ok(())
     }
 
@@ -64,7 +65,8 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         }
         // SAFETY: as above.
         unsafe { self.write(self.tail, first) };
-        self.publish(first.len());
+        let slot = self.storage.slot(self.tail);
+        publish(&mut self.tail, slot.sequence(), first.len());
         self.tail = position;
         count
     }
@@ -174,14 +176,6 @@ impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
         }
     }
 
-    /// Publishes the `count` events from `tail` on, at most [`GROUP`].
-    #[inline(always)]
-    fn publish(&mut self, count: usize) {
-        let sequence = publishing(self.tail, count);
-        self.storage.slot(self.tail).sequence().store(sequence, Ordering::Release);
-        self.tail = self.tail.wrapping_add(count as u64);
-    }
-
     #[inline(always)]
     fn known_room(&self) -> usize {
         self.limit.wrapping_sub(self.tail) as usize
@@ -209,9 +203,17 @@ impl<T: Copy + Send, P: Storage<T>> Drop for Group<'_, T, P> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.count != 0 {
-            self.producer.publish(self.count);
+            let Producer { storage, tail, .. } = &mut *self.producer;
+            publish(tail, storage.slot(*tail).sequence(), self.count);
         }
     }
+}
+
+/// Publishes the `count` events from `tail` on, at most [`GROUP`]. `sequence` is that of the first.
+#[inline(always)]
+fn publish(tail: &mut u64, sequence: &AtomicU64, count: usize) {
+    sequence.store(publishing(*tail, count), Ordering::Release);
+    *tail = tail.wrapping_add(count as u64);
 }
 
 impl<T: Copy + Send + FromZeros> Producer<T, Owned<T>> {
@@ -255,7 +257,8 @@ impl<T: Copy + Send> Claim<'_, T> {
     /// Appends the slot's event to the ring.
     #[inline]
     pub fn publish(self) {
-        self.producer.publish(1);
+        let Producer { storage, tail, .. } = self.producer;
+        publish(tail, storage.slot(*tail).sequence(), 1);
     }
 }
 
