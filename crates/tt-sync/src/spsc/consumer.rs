@@ -68,17 +68,15 @@ impl<T: Copy + Send, P: Storage<T>> Consumer<T, P> {
         let slots = storage.slots();
         while visited.count < count_max {
             let position = head.wrapping_add(visited.count as u64);
+            let slot = slots(position);
             if position == *end {
-                let Some(count) = look(slots(position), position, storage.capacity()) else { break };
+                let Some(count) = look(slot, position, storage.capacity()) else { break };
                 *end = position.wrapping_add(count);
             }
-            let known = end.wrapping_sub(position).min((count_max - visited.count) as u64);
-            for offset in 0..known {
-                visited.count += 1;
-                // SAFETY: the event was seen to be published, and the producer does not write its slot before `head`
-                // passes it.
-                unsafe { slots(position.wrapping_add(offset)).read(&mut visit) };
-            }
+            visited.count += 1;
+            // SAFETY: the event was seen to be published, and the producer does not write its slot before `head` passes
+            // it.
+            unsafe { slot.read(&mut visit) };
         }
         visited.count
     }
