@@ -12,6 +12,9 @@ pub const OF_BEST_RIVAL_MAX: f64 = 0.75;
 /// Aim: events per second one at a time as a multiple of the best rival's, at least.
 pub const FLOW_OVER_BEST_MIN: f64 = 1.4;
 
+/// The contestant without a queue: both loops, each on its own.
+const NO_QUEUE: &str = "no_queue";
+
 const CLASSES: [&str; 3] = ["siblings", "same_cache", "across_caches"];
 
 /// Contestants of a file by what they are.
@@ -77,7 +80,16 @@ pub(super) fn latency(runs: &Runs) -> anyhow::Result<Lines> {
 }
 
 pub(super) fn flow(runs: &Runs) -> anyhow::Result<Lines> {
-    let headings = ["calls", "placement (runs)", "56 bytes", "64 bytes", "best rival", "64 bytes / best rival"];
+    let headings = [
+        "calls",
+        "placement (runs)",
+        "no queue",
+        "56 bytes",
+        "64 bytes",
+        "best rival",
+        "64 bytes / best rival",
+        "64 bytes / no queue",
+    ];
     let mut lines = Lines::new(origin_of_runs(runs)?, 2, &headings);
     let ours = Ours::of(runs);
     // Under load the idle producer's habit does not show, so the earlier files have one contestant of 56 bytes.
@@ -87,14 +99,16 @@ pub(super) fn flow(runs: &Runs) -> anyhow::Result<Lines> {
             let rates = |queue: &str| rates(runs, row, class, queue);
             let rate = |queue: &str| mean(&rates(queue)).map_or_else(String::new, |rate| number(rate.value));
             let Some((best, theirs)) = best(runs, row, class, f64::max) else { continue };
-            let ratio = BOOTSTRAP.ratio(&pairs(&rates(ours.wide), &rates(&best)));
+            let over = |other: &str| BOOTSTRAP.ratio(&pairs(&rates(ours.wide), &rates(other)));
             lines.push(vec![
                 calls.to_owned(),
                 format!("{} ({})", class.replace('_', " "), rates(narrow).len()),
+                rate(NO_QUEUE),
                 rate(narrow),
                 rate(ours.wide),
                 format!("{best} {}", number(theirs)),
-                interval(ratio, 2),
+                interval(over(&best), 2),
+                interval(over(NO_QUEUE), 2),
             ]);
         }
     }
@@ -111,8 +125,9 @@ fn best(runs: &Runs, row: &str, class: &str, better: fn(f64, f64) -> f64) -> Opt
     rivals.sort_unstable();
     rivals.dedup();
     // Takes batches at one end: no rival where events go one by one.
-    let is_rival =
-        |queue: &&str| !queue.starts_with("truetick") && (row == "flow_batches" || *queue != "disruptor_polls");
+    let is_rival = |queue: &&str| {
+        !queue.starts_with("truetick") && *queue != NO_QUEUE && (row == "flow_batches" || *queue != "disruptor_polls")
+    };
     let timed = rivals.into_iter().filter(is_rival).filter_map(|queue| {
         let values = if row == "one_way" { medians(runs, row, class, queue) } else { rates(runs, row, class, queue) };
         Some((queue.to_owned(), mean(&values)?.value))
@@ -181,14 +196,14 @@ mod tests {
 
     #[test]
     fn rivals_are_compared_with_the_ring_of_64_bytes_that_does_not_hold_the_next_line() {
-        let runs =
-            runs(&[("truetick_64", 90.0), ("truetick_56", 70.0), ("truetick_64_hold_next", 60.0), ("rtrb", 100.0)]);
+        let ours = [("truetick_64", 90.0), ("truetick_56", 70.0), ("truetick_64_hold_next", 60.0)];
+        let runs = runs(&[&ours[..], &[("rtrb", 100.0), (NO_QUEUE, 80.0)]].concat());
         let latency = latency(&runs).unwrap().markdown();
         assert!(latency.contains("| 60.0 | 70.0 | 90.0 | rtrb 100 | 0.900 ["), "{latency}");
         let flow = flow(&runs).unwrap().markdown();
         for calls in ["one event", "up to 64 events"] {
-            let line = format!("| {calls} | siblings (12) | 14.3 | 11.1 | rtrb 10.0 | 1.11 [");
-            assert!(flow.contains(&line), "{flow}");
+            let line = format!("| {calls} | siblings (12) | 12.5 | 14.3 | 11.1 | rtrb 10.0 | 1.11 [");
+            assert!(flow.contains(&line) && flow.contains("| 0.89 ["), "{flow}");
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::orders::{self, BEGIN_NS, SMALL, STEP_NS};
 use crate::pace::{Plan, Probes};
 use crate::queues::{self, Queue};
 use crate::record::{COLUMNS, Record};
-use crate::rows::{Contestant, Row, Work};
+use crate::rows::{Contestant, NO_QUEUE, Row, Work};
 
 /// Passes over all orders of one run of the gate alone.
 const PASSES: usize = 12;
@@ -55,6 +55,8 @@ pub(crate) fn run(campaign: &Campaign, stamp: &Stamp, calibration: &Calibration)
         flow::BATCH
     ));
     notes.extend(campaign.queues.iter().map(|queue| format!("{}: {}", queue.name(), queue.what())));
+    notes
+        .push(format!("{NO_QUEUE}: both loops of flow_batches at once, each with a buffer of its own; the slower one"));
     notes.extend(campaign.rows.iter().map(|row| format!("row {}: {}", row.name, row.what)));
     notes.push("not measured: hardware counters, more than two cores, energy".into());
     Runs::append(&campaign.out, &notes, &COLUMNS, &[])?;
@@ -117,12 +119,13 @@ impl Course<'_> {
             (Work::OneWay, Contestant::Queue(queue)) => self.one_way(queue),
             (Work::Judged, Contestant::Queue(queue)) => self.judged(queue),
             (Work::One | Work::Batches, Contestant::Queue(queue)) => self.flow(queue, row.work),
+            (Work::One | Work::Batches, Contestant::NoQueue) => self.flow_without_queue(),
             (Work::Judge { profile, manner, is_far }, Contestant::Judge(judge)) => {
                 Ok(self.judge(judge, profile, manner, is_far))
             }
-            (Work::Judge { .. }, Contestant::Queue(_)) | (_, Contestant::Judge(_)) => {
-                anyhow::bail!("no such contestant in this row")
-            }
+            (Work::Judge { .. }, Contestant::Queue(_))
+            | (Work::OneWay | Work::Judged | Work::Judge { .. }, Contestant::NoQueue)
+            | (_, Contestant::Judge(_)) => anyhow::bail!("no such contestant in this row"),
         }
     }
 
@@ -179,6 +182,13 @@ impl Course<'_> {
         Ok(placed(record, run.probes))
     }
 
+    fn flow_without_queue(&self) -> anyhow::Result<Record> {
+        let run = flow::without_queue(&self.plan(&self.orders[..flow::ORDERS]))?;
+        let flow::Alone { probes, events, ns_per_event, faults } = run;
+        anyhow::ensure!(faults == 0, "{faults} events out of order");
+        Ok(placed(Record { kind: "flow".into(), events, ns_per_event, ..Record::default() }, probes))
+    }
+
     fn judge(&mut self, judge: Judge, profile: Profile, manner: Manner, is_far: bool) -> Record {
         let bench = if is_far { &mut self.far } else { &mut self.near };
         let passes: f64 = (0..PASSES).map(|_| bench.run(judge, profile, manner, self.calibration)).sum();
@@ -206,13 +216,13 @@ fn verdicts() -> impl FnMut(&OrderIntent) -> u64 + Send {
 
 /// Who takes part in `row`.
 fn contestants(row: &Row, queues: &[Queue]) -> Vec<Contestant> {
-    let queues = |wanted: fn(Queue) -> bool| {
+    let queues = |wanted: fn(Queue) -> bool| -> Vec<Contestant> {
         queues.iter().copied().filter(|queue| wanted(*queue)).map(Contestant::Queue).collect()
     };
     match row.work {
         Work::OneWay | Work::Judged => queues(|_| true),
         Work::One => queues(Queue::differs_under_load),
-        Work::Batches => queues(Queue::has_batches),
+        Work::Batches => [queues(Queue::has_batches), vec![Contestant::NoQueue]].concat(),
         Work::Judge { .. } => JUDGES.map(Contestant::Judge).to_vec(),
     }
 }

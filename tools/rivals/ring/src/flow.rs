@@ -1,6 +1,6 @@
 //! As many events as the two cores can pass: one at a time, or in batches.
 
-use std::hint::spin_loop;
+use std::hint::{black_box, spin_loop};
 
 use anyhow::Context as _;
 use bench::machine::{PingPong, on_two_cores};
@@ -145,6 +145,64 @@ fn run(
     let elapsed_ns = plan.calibration.scale.ns_f64(elapsed as f64);
     let probes = Probes::of(plan.calibration, before, after);
     Ok(Run { probes, faults, checksum, events, timed: events - first, elapsed_ns })
+}
+
+/// What the two loops gave without a queue.
+pub(crate) struct Alone {
+    pub(crate) probes: Probes,
+    /// Of both loops.
+    pub(crate) events: u64,
+    /// Of the slower loop.
+    pub(crate) ns_per_event: f64,
+    /// Events that the receiver did not find as they were written.
+    pub(crate) faults: u64,
+}
+
+/// Both loops of [`Batches`] at once, for the same time, each with a buffer of [`BATCH`] events that no other thread
+/// touches: what the two cores could pass at most.
+pub(crate) fn without_queue(plan: &Plan<'_>) -> anyhow::Result<Alone> {
+    let clock = plan.calibration.clock;
+    let probe = PingPong::new();
+    let ran = on_two_cores(
+        plan.cpus,
+        || {
+            let before = probe.ask(clock);
+            let (mut buffer, mut number, begin) = ([OrderIntent::default(); BATCH], 0, clock.start());
+            while clock.start().0 < begin.0 + plan.cycles {
+                for _ in 0..STRIDE as usize / BATCH {
+                    for place in &mut buffer {
+                        *place = Event::of(numbered(plan, number), number);
+                        number += 1;
+                    }
+                    black_box(&mut buffer);
+                }
+            }
+            ((number, clock.end().since(begin)), (before, probe.ask(clock)))
+        },
+        || {
+            probe.answer();
+            let buffer: [OrderIntent; BATCH] =
+                std::array::from_fn(|at| OrderIntent::of(numbered(plan, at as u64), at as u64));
+            let (mut laps, mut flow, begin) = (0, Flow::default(), clock.start());
+            while clock.start().0 < begin.0 + plan.cycles {
+                for _ in 0..STRIDE as usize / BATCH {
+                    flow.events = 0;
+                    black_box(&buffer).iter().for_each(|intent| flow.see(intent));
+                    laps += 1;
+                }
+            }
+            let elapsed = clock.end().since(begin);
+            probe.answer();
+            let expected = expected(plan, BATCH as u64).wrapping_mul(laps);
+            let faults = flow.faults + u64::from(flow.checksum != expected);
+            (laps * BATCH as u64, elapsed, faults)
+        },
+    );
+    let (((sent, sending), (before, after)), (seen, seeing, faults)) = ran.context("cannot run on two cores")?;
+    let ns = |cycles: u64, events: u64| plan.calibration.scale.ns_f64(cycles as f64) / events as f64;
+    let ns_per_event = ns(sending, sent).max(ns(seeing, seen));
+    let probes = Probes::of(plan.calibration, before, after);
+    Ok(Alone { probes, events: sent + seen, ns_per_event, faults })
 }
 
 fn send<S: Sender>(plan: &Plan<'_>, mut sender: S) {

@@ -18,10 +18,15 @@ pub(crate) enum Work {
     Judge { profile: Profile, manner: Manner, is_far: bool },
 }
 
+/// The name of [`Contestant::NoQueue`] in files and tables.
+pub(crate) const NO_QUEUE: &str = "no_queue";
+
 /// What a row compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contestant {
     Queue(Queue),
+    /// Both loops of a flow at once, with no queue between them: what the two cores could pass at most.
+    NoQueue,
     Judge(Judge),
 }
 
@@ -29,6 +34,7 @@ impl Contestant {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Queue(queue) => queue.name(),
+            Self::NoQueue => NO_QUEUE,
             Self::Judge(judge) => judge.name(),
         }
     }

@@ -108,17 +108,17 @@ impl Summary {
         ]);
         for row in rows::ALL.iter().filter(|row| matches!(row.work, Work::One | Work::Batches)) {
             for class in CLASSES {
-                for queue in queues::ALL {
-                    let own = self.of(row, class, queue.name());
+                for contestant in queues::ALL.map(Queue::name).into_iter().chain([rows::NO_QUEUE]) {
+                    let own = self.of(row, class, contestant);
                     if own.is_empty() {
                         continue;
                     }
-                    let mut cells = [row.name, class, queue.name()].map(str::to_owned).to_vec();
+                    let mut cells = [row.name, class, contestant].map(str::to_owned).to_vec();
                     cells.push(own.len().to_string());
                     cells.push(format!("{:.1}", mean(&own, Record::ping_pong_ns)));
                     cells.push(format!("{:.2}", mean(&own, |run| run.ns_per_event)));
                     cells.push(interval(self.mean(&own, |run| 1e3 / run.ns_per_event), 1));
-                    cells.push(self.ratio_cell(row, class, Queue::Truetick.name(), queue.name(), true));
+                    cells.push(self.ratio_cell(row, class, Queue::Truetick.name(), contestant, true));
                     table.push(cells);
                 }
             }
