@@ -149,9 +149,7 @@ impl<T: Copy + Send, P: Storage<T>> fmt::Debug for Consumer<T, P> {
 /// Returns how many events from `position` on, whose slot is `slot`, are published.
 #[inline(always)]
 fn look<T>(slot: impl Slot<T>, position: u64, capacity: usize) -> Option<u64> {
-    let count = published(slot.sequence().load(Ordering::Acquire), position);
-    // A faulty producer in another process could publish more than there are slots.
-    (count != 0 && count <= capacity).then_some(count as u64)
+    published(slot.sequence().load(Ordering::Acquire), position, capacity)
 }
 
 /// Visited events whose slots are not yet free; freed on drop, also after a panic.
