@@ -56,7 +56,7 @@ pub(crate) fn run(campaign: &Campaign, stamp: &Stamp, calibration: &Calibration)
     ));
     notes.extend(campaign.queues.iter().map(|queue| format!("{}: {}", queue.name(), queue.what())));
     notes
-        .push(format!("{NO_QUEUE}: both loops of flow_batches at once, each with a buffer of its own; the slower one"));
+        .push(format!("{NO_QUEUE}: both loops of flow_batches at once, each with a private buffer; the slower one"));
     notes.extend(campaign.rows.iter().map(|row| format!("row {}: {}", row.name, row.what)));
     notes.push("not measured: hardware counters, more than two cores, energy".into());
     Runs::append(&campaign.out, &notes, &COLUMNS, &[])?;
