@@ -9,11 +9,12 @@ use crate::{
     limits::{Limits, Prepared},
     outcome::Outcome,
     rate::{Bucket, Rate},
+    screen::Screen,
 };
 use alloc::{boxed::Box, sync::Arc, vec};
 use core::hint::select_unpredictable;
 use tt_meter::{Probe, Stage};
-use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, Notes, OrderIntent, Verdict};
+use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
 use tt_simd::prefetch_lines;
 
 /// Limits and state of one account in one instrument: three adjacent cache lines.
@@ -260,6 +261,25 @@ impl Evaluator {
         }
     }
 
+    /// Prepares the checks of [`Limits::EIGHT`] for many limit orders of one side at `now_ns`, each as if it were the only
+    /// one.
+    #[must_use]
+    pub fn screen(
+        &self,
+        now_ns: u64,
+        account: u16,
+        strategy: u16,
+        instrument: InstrumentId,
+        side: OrderSide,
+    ) -> Screen {
+        let (row, _) = self.row_index(account, instrument);
+        let (row, index) = (&self.rows[row], self.instrument_index(instrument));
+        let market = &self.markets[index];
+        let now = rates(now_ns, &self.global_rate, market, &self.account_rates[self.account_index(account)]);
+        let kills = self.controls.kill_bits(account, strategy, index);
+        Screen::new(row, market, side, now | row.state.barred | market.unverified() | kills)
+    }
+
     /// Asks for what [`find`](Self::find) reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, row: usize, instrument: usize) {
@@ -406,14 +426,14 @@ impl Worst {
 }
 
 /// Reasons from price, quantity and position.
-struct OrderChecks {
-    found: u64,
+pub(crate) struct OrderChecks {
+    pub(crate) found: u64,
     worst_pos: i64,
 }
 
 impl OrderChecks {
     #[inline(always)]
-    fn of(row: &Row, market: &Market, intent: &OrderIntent, Priced { px, adds }: Priced) -> Self {
+    pub(crate) fn of(row: &Row, market: &Market, intent: &OrderIntent, Priced { px, adds }: Priced) -> Self {
         let Row { limits, .. } = row;
         let qty = intent.qty.0;
         let notional = u128::from(px.unsigned_abs()) * u128::from(qty.unsigned_abs());

@@ -150,7 +150,8 @@
 //! - After a change of a mark each event values 32 positions again. While that takes longer than
 //!   [`Rules::revalue_max_ns`], orders have the reason `MD_STALE`.
 //! - [`Capacity`] bounds all tables. An order for which there is no room has the reason `CAPACITY`.
-//! - [`Evaluator`] is the part without orders, as the published rows time it.
+//! - [`Evaluator`] is the part without orders, as the published rows time it. [`Screen`] asks it about many orders at once
+//!   and changes nothing.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -174,6 +175,7 @@ mod multiple;
 mod orders;
 mod outcome;
 mod rate;
+mod screen;
 pub mod tree;
 mod window;
 
@@ -187,3 +189,4 @@ pub use instrument::{InstrumentLimits, InstrumentRules, InstrumentState, Mark};
 pub use limits::Limits;
 pub use outcome::Outcome;
 pub use rate::Rate;
+pub use screen::Screen;

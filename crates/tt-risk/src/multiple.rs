@@ -30,6 +30,34 @@ impl Multiple {
     pub(crate) const fn divides(self, zeros: u8, x: u64) -> bool {
         x.wrapping_mul(self.inverse).rotate_right(zeros as u32) <= self.quotient_max
     }
+
+    /// The same for numbers below 2^32.
+    pub(crate) const fn narrow(self, zeros: u8) -> NarrowMultiple {
+        // The quotient of u64::MAX, rounded down twice, is that of u32::MAX.
+        let (inverse, quotient_max) = (self.inverse & NarrowMultiple::MASK, self.quotient_max >> u32::BITS);
+        // A step of 2^32 or more has no multiple but zero, whatever is rotated.
+        NarrowMultiple { inverse, quotient_max, zeros: zeros as u32 % u32::BITS }
+    }
+}
+
+/// A [`Multiple`] for numbers below 2^32, in operations that four lanes of 64 bits have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NarrowMultiple {
+    inverse: u64,
+    quotient_max: u64,
+    zeros: u32,
+}
+
+impl NarrowMultiple {
+    const MASK: u64 = u32::MAX as u64;
+
+    /// Whether `x`, below 2^32, is a multiple.
+    #[inline(always)]
+    pub(crate) const fn divides(self, x: u64) -> bool {
+        let product = ((x & Self::MASK) * self.inverse) & Self::MASK;
+        let rotated = ((product | product << u32::BITS) >> self.zeros) & Self::MASK;
+        rotated.cast_signed() <= self.quotient_max.cast_signed()
+    }
 }
 
 crate::fields::visit!(Multiple: inverse, quotient_max);
@@ -51,8 +79,12 @@ mod tests {
             let (multiple, zeros) = Multiple::of(step);
             let quotient = random() >> (round % 61);
             let close = step.wrapping_mul(quotient % (u64::MAX / step).saturating_add(1).max(1));
+            let low = close & u64::from(u32::MAX);
+            assert!(step > low || multiple.narrow(zeros).divides(low - low % step), "{low} by {step}");
             for x in edges.into_iter().chain([random(), close, close.wrapping_add(1), close.wrapping_sub(1)]) {
                 assert_eq!(multiple.divides(zeros, x), x % step == 0, "{x} by {step}");
+                let narrow = x & u64::from(u32::MAX);
+                assert_eq!(multiple.narrow(zeros).divides(narrow), narrow % step == 0, "{narrow} by {step}");
             }
         }
     }

@@ -16,6 +16,8 @@ extern crate std;
 
 mod crc;
 mod prefetch;
+mod wide;
 
 pub use crc::{crc32, crc32c, is_crc32_vectorised};
 pub use prefetch::{prefetch, prefetch_lines};
+pub use wide::{Wide, widest};

@@ -253,3 +253,47 @@ fn agrees_with_the_reference_on_three_million_intents() {
     assert_eq!(seen.union(never), Limits::PLAIN, "a reason that never came up was not compared");
     assert!(accepted_total * 20 > intents_total, "{accepted_total} accepted of {intents_total}: too few to compare");
 }
+
+/// A screen finds against each order what the reference finds against it alone, in lanes and one by one.
+#[test]
+fn a_screen_agrees_with_the_reference_on_each_order_alone() {
+    const ORDERS: usize = 40;
+    let mut random = Random(SplitMix64::new(20_261_130));
+    let (mut seen, mut seen_in_lanes) = (Breach::NONE, Breach::NONE);
+    for _ in 0..WORLDS {
+        let (mut gate, mut reference) = world(&mut random);
+        let mut now = random.below(1 << 40);
+        for _ in 0..8 {
+            now = now.saturating_add(random.below(3_000));
+            event(&mut random, now, &mut gate, &mut reference);
+            let intent = random.intent(&reference);
+            let taken = reference.evaluate(now, &intent).accept;
+            assert_eq!(gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now, &intent, &mut Off).accept == 1, taken);
+
+            // Orders of more than 31 bits are not checked in lanes, nor are others of the same sixteen.
+            let is_narrow = random.one_in(2);
+            let side = random.pick(&[OrderSide::Buy, OrderSide::Sell]);
+            let orders: Vec<OrderIntent> = (0..ORDERS)
+                .map(|_| {
+                    let drawn = random.intent(&reference);
+                    let cut = |value: i64| if is_narrow { value & (i64::MAX >> 32) } else { value };
+                    let (limit_px, qty) = (Price(cut(drawn.limit_px.0)), Qty(cut(drawn.qty.0)));
+                    OrderIntent { limit_px, qty, side, kind: IntentKind::LIMIT, flags: IntentFlags(0), ..drawn }
+                })
+                .collect();
+            let (px, qty): (Vec<_>, Vec<_>) = orders.iter().map(|order| (order.limit_px, order.qty)).unzip();
+            let mut reasons = [Breach::NONE; ORDERS];
+            gate.screen(now, ACCOUNT, STRATEGY, INSTRUMENT, side).check(&px, &qty, &mut reasons);
+            for (order, reasons) in orders.iter().zip(reasons) {
+                let expected = Breach(reference.clone().evaluate(now, order).reasons.0 & Limits::EIGHT.0);
+                assert_eq!(reasons, expected, "{now} {order:?} {reference:?}");
+                seen = seen.union(expected);
+                if is_narrow {
+                    seen_in_lanes = seen_in_lanes.union(expected);
+                }
+            }
+        }
+    }
+    let never = Breach::INSTRUMENT_UNKNOWN.union(Breach::NOT_PERMITTED);
+    assert_eq!([seen, seen_in_lanes].map(|seen| seen.union(never)), [Limits::EIGHT; 2], "a reason was not compared");
+}

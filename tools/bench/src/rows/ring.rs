@@ -5,6 +5,7 @@ pub(crate) mod evaluator;
 mod hand_over;
 pub(crate) mod lines;
 pub(crate) mod reference;
+mod screen;
 
 use crate::harness::entry::Entry;
 use crate::harness::operation::{Bench, Chunked};
@@ -13,6 +14,7 @@ use batches::{Batches, Call};
 use evaluator::Evaluator;
 use hand_over::HandOver;
 use lines::Lines;
+use screen::Screens;
 use tt_risk::Limits;
 
 const ENGINE: &str = "ring";
@@ -52,5 +54,6 @@ pub(crate) fn entries() -> Vec<Entry> {
             },
             counted: true,
         },
+        counted("evaluator_screen_ns", || Ok(Box::new(Chunked::new(screen::label(), Screens::new())))),
     ]
 }

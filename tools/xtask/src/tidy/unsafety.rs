@@ -17,6 +17,7 @@ const LISTED: &[&str] = &[
     "crates/tt-path/src/sys/",
     "crates/tt-simd/src/crc/clmul.rs",
     "crates/tt-simd/src/prefetch.rs",
+    "crates/tt-simd/src/wide.rs",
     "crates/tt-sync/examples/processes.rs",
     "crates/tt-sync/src/region/slots.rs",
     "crates/tt-sync/src/spsc/",
