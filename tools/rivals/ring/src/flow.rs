@@ -158,8 +158,8 @@ pub(crate) struct Alone {
     pub(crate) faults: u64,
 }
 
-/// Both loops of [`Batches`] at once, for the same time, each with a private buffer of [`BATCH`] events that no other thread
-/// touches: what the two cores could pass at most.
+/// Both loops of [`Batches`] at once, for the same time, each with a private buffer of [`BATCH`] events: what the two cores
+/// could pass at most.
 pub(crate) fn without_queue(plan: &Plan<'_>) -> anyhow::Result<Alone> {
     let clock = plan.calibration.clock;
     let probe = PingPong::new();
