@@ -93,7 +93,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let (mut finished, mut loops) = (Vec::new(), Vec::new());
     for bench in &benches {
         let rows = bench.finish(&bootstrap);
-        loops.extend(rows.iter().filter(|_| bench.times_loops()).map(|finished| finished.row.name.clone()));
+        let of_row = |per_turn| rows.iter().map(move |finished| (finished.row.name.clone(), per_turn));
+        loops.extend(bench.per_turn().into_iter().flat_map(of_row));
         finished.extend(rows);
     }
     count_instructions(entries, options.tracee, &mut finished);
@@ -208,8 +209,9 @@ fn show(report: &Report, json: bool, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run that proves nothing must not end like one that does. `loops` are the names of the rows that time whole loops.
-fn check(report: &Report, loops: &[String]) -> anyhow::Result<()> {
+/// A run that proves nothing must not end like one that does. `loops` are the names of the rows that time whole loops, with
+/// the operations of one turn.
+fn check(report: &Report, loops: &[(String, u32)]) -> anyhow::Result<()> {
     let empty_ns = report.environment.timing.empty_loop_ns;
     if let Some(row) = compiled_away(&report.rows, loops, empty_ns) {
         bail!("{} takes {:.2} ns, an empty loop {empty_ns:.2} ns: it was compiled away", row.name, row.mean);
@@ -219,10 +221,13 @@ fn check(report: &Report, loops: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first row of a loop that is hardly longer than an empty one.
-fn compiled_away<'a>(rows: &'a [Row], loops: &[String], empty_ns: f64) -> Option<&'a Row> {
-    let is_loop = |row: &&Row| row.unit == Unit::Ns && loops.contains(&row.name);
-    rows.iter().filter(is_loop).find(|row| row.mean < 10.0 * empty_ns)
+/// The first row of a loop whose turn is hardly longer than that of an empty one.
+fn compiled_away<'a>(rows: &'a [Row], loops: &[(String, u32)], empty_ns: f64) -> Option<&'a Row> {
+    let turn_ns = |row: &Row| {
+        let (_, per_turn) = loops.iter().find(|(name, _)| *name == row.name)?;
+        (row.unit == Unit::Ns).then_some(row.mean * f64::from(*per_turn))
+    };
+    rows.iter().find(|row| turn_ns(row).is_some_and(|ns| ns < 10.0 * empty_ns))
 }
 
 #[cfg(test)]
@@ -239,8 +244,12 @@ mod tests {
             Row::of(text, &samples, 64, &Bootstrap { resamples: 10, seed: 1 }).unwrap()
         };
         let rows = [row("stage_rest"), row("parse")];
-        let loops = ["parse".to_owned()];
-        assert_eq!(compiled_away(&rows, &loops, 0.35).map(|row| row.name.as_str()), Some("parse"));
-        assert_eq!(compiled_away(&rows, &loops, 0.29), None);
+        let found = |per_turn, empty_ns| {
+            let loops = [("parse".to_owned(), per_turn)];
+            compiled_away(&rows, &loops, empty_ns).map(|row| row.name.as_str())
+        };
+        assert_eq!((found(1, 0.35), found(1, 0.29)), (Some("parse"), None));
+        // A turn of 64 operations is as long as all of them.
+        assert_eq!((found(64, 20.0), found(64, 19.0)), (Some("parse"), None));
     }
 }

@@ -147,10 +147,10 @@ pub(crate) trait Bench {
     fn portray(&self, sketch: &mut Sketch<'_>) {
         let _ = sketch;
     }
-    /// Whether its rows are the means of whole loops, which a compiler could remove. A part of a pass may be shorter than an
-    /// empty loop: a stage that the pass does not have, the rest after the last stamp.
-    fn times_loops(&self) -> bool {
-        true
+    /// Operations of one turn of the loop whose mean its rows are, which a compiler could remove; `None` for parts of a pass.
+    /// They may be shorter than an empty loop: a stage that the pass does not have, the rest after the last stamp.
+    fn per_turn(&self) -> Option<u32> {
+        Some(1)
     }
     /// Makes `runs` runs without a clock, for counting, and returns the operations per run; `None` where that is
     /// not possible.
@@ -340,6 +340,10 @@ impl Bench for Chunked {
         });
         let rest = [self.finish_rate(bootstrap), self.finish_parts(bootstrap), self.finish_cold(bootstrap)];
         finished.into_iter().chain(rest.into_iter().flatten()).collect()
+    }
+
+    fn per_turn(&self) -> Option<u32> {
+        Some(self.operation.per_run())
     }
 
     fn repeat(&mut self, runs: u64) -> Option<u32> {

@@ -128,8 +128,8 @@ impl Bench for Stages {
         Ok(())
     }
 
-    fn times_loops(&self) -> bool {
-        false
+    fn per_turn(&self) -> Option<u32> {
+        None
     }
 
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
