@@ -9,12 +9,11 @@ use crate::{
     limits::{Limits, Prepared},
     outcome::Outcome,
     rate::{Bucket, Rate},
-    screen::Screen,
 };
 use alloc::{boxed::Box, sync::Arc, vec};
 use core::hint::select_unpredictable;
 use tt_meter::{Probe, Stage};
-use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
+use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, Notes, OrderIntent, Verdict};
 use tt_simd::prefetch_lines;
 
 /// Limits and state of one account in one instrument: three adjacent cache lines.
@@ -261,25 +260,6 @@ impl Evaluator {
         }
     }
 
-    /// Prepares the checks of [`Limits::EIGHT`] for many limit orders of one side at `now_ns`, each as if it were the only
-    /// one.
-    #[must_use]
-    pub fn screen(
-        &self,
-        now_ns: u64,
-        account: u16,
-        strategy: u16,
-        instrument: InstrumentId,
-        side: OrderSide,
-    ) -> Screen {
-        let (row, _) = self.row_index(account, instrument);
-        let (row, index) = (&self.rows[row], self.instrument_index(instrument));
-        let market = &self.markets[index];
-        let now = rates(now_ns, &self.global_rate, market, &self.account_rates[self.account_index(account)]);
-        let kills = self.controls.kill_bits(account, strategy, index);
-        Screen::new(row, market, side, now | row.state.barred | market.unverified() | kills)
-    }
-
     /// Asks for what [`find`](Self::find) reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, row: usize, instrument: usize) {
@@ -377,7 +357,7 @@ pub(crate) struct Checked {
 
 /// Reasons from the time: rates, and the age of the mark.
 #[inline(always)]
-fn rates(now_ns: u64, global: &Bucket, market: &Market, account: &Bucket) -> u64 {
+pub(crate) fn rates(now_ns: u64, global: &Bucket, market: &Market, account: &Bucket) -> u64 {
     let found = Found::NONE
         .add(global.is_early(now_ns), Breach::RATE_GLOBAL)
         .add(market.rate.is_early(now_ns), Breach::RATE_INSTRUMENT)

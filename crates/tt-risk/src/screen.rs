@@ -1,10 +1,10 @@
 //! Many orders against one state, several at a time.
 
-use crate::evaluator::{OrderChecks, Priced, Row};
+use crate::evaluator::{Evaluator, OrderChecks, Priced, Row, rates};
 use crate::instrument::Market;
 use crate::limits::Limits;
 use crate::multiple::NarrowMultiple;
-use tt_model::{Breach, OrderIntent, OrderSide, Price, Qty};
+use tt_model::{Breach, InstrumentId, OrderIntent, OrderSide, Price, Qty};
 use tt_simd::{Wide, widest};
 
 /// Orders that are checked together: a lane of a vector for each.
@@ -55,8 +55,29 @@ pub struct Screen {
     narrow: Option<Narrow>,
 }
 
+impl Evaluator {
+    /// Prepares the checks of [`Limits::EIGHT`] for many limit orders of one side at `now_ns`, each as if it were the only
+    /// one.
+    #[must_use]
+    pub fn screen(
+        &self,
+        now_ns: u64,
+        account: u16,
+        strategy: u16,
+        instrument: InstrumentId,
+        side: OrderSide,
+    ) -> Screen {
+        let (row, _) = self.row_index(account, instrument);
+        let (row, index) = (&self.rows[row], self.instrument_index(instrument));
+        let market = &self.markets[index];
+        let now = rates(now_ns, &self.global_rate, market, &self.account_rates[self.account_index(account)]);
+        let kills = self.controls.kill_bits(account, strategy, index);
+        Screen::new(row, market, side, now | row.state.barred | market.unverified() | kills)
+    }
+}
+
 impl Screen {
-    pub(crate) fn new(row: &Row, market: &Market, side: OrderSide, always: u64) -> Self {
+    fn new(row: &Row, market: &Market, side: OrderSide, always: u64) -> Self {
         let open_orders = if row.state.open_orders >= row.limits.open_orders_max { Breach::OPEN_ORDERS.0 } else { 0 };
         let always = (always | open_orders) & Limits::EIGHT.0;
         let narrow = Narrow::of(row, market, side, always);
