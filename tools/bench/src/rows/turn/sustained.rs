@@ -21,6 +21,17 @@ use crate::harness::plan::Plan;
 /// Live allocations of each core.
 const CLIENTS: u32 = 5_000;
 const CHANNEL: u16 = 0x4000;
+/// Numbers of cores below all of them, and the rows of the mixed load on so many.
+const FEWER: [(usize, &str); 8] = [
+    (1, "sustained_on_1"),
+    (2, "sustained_on_2"),
+    (4, "sustained_on_4"),
+    (8, "sustained_on_8"),
+    (16, "sustained_on_16"),
+    (32, "sustained_on_32"),
+    (64, "sustained_on_64"),
+    (128, "sustained_on_128"),
+];
 /// Payload of relayed packets: a voice packet.
 const PAYLOAD: usize = 160;
 
@@ -135,6 +146,16 @@ pub(super) struct Sustained {
     mixed_rate: Samples,
     mixed_ns: Samples,
     binding_rate: Samples,
+    /// The mixed load on fewer cores.
+    fewer: Vec<Fewer>,
+    /// Time of an operation with every core at work as a multiple of that with one, in the same block.
+    slowdown: Samples,
+}
+
+struct Fewer {
+    cores: usize,
+    name: &'static str,
+    rate: Samples,
 }
 
 impl Sustained {
@@ -143,6 +164,8 @@ impl Sustained {
         let cpus = cpus::available();
         let cores =
             |load| (0..cpus.len()).map(|core| Core::new(load, core as u64 + 363)).collect::<anyhow::Result<_>>();
+        let fewer = FEWER.into_iter().filter(|(cores, _)| *cores < cpus.len());
+        let fewer = fewer.map(|(cores, name)| Fewer { cores, name, rate: Samples::new() }).collect();
         Ok(Self {
             mixed: cores(Load::Mixed)?,
             binding: cores(Load::Binding)?,
@@ -150,6 +173,8 @@ impl Sustained {
             mixed_rate: Samples::new(),
             mixed_ns: Samples::new(),
             binding_rate: Samples::new(),
+            fewer,
+            slowdown: Samples::new(),
         })
     }
 }
@@ -204,35 +229,48 @@ impl Bench for Sustained {
         let (rate, ns) = together(&mut self.mixed, &self.cpus, calibration, plan.block_ns)?;
         self.mixed_rate.push_block(vec![rate * 1e3]);
         self.mixed_ns.push_block(vec![ns]);
+        for Fewer { cores, rate: on_fewer, .. } in &mut self.fewer {
+            let (fewer, _) = together(&mut self.mixed[..*cores], &self.cpus, calibration, plan.block_ns)?;
+            on_fewer.push_block(vec![fewer * 1e3]);
+            if *cores == 1 {
+                self.slowdown.push_block(vec![self.cpus.len() as f64 * fewer / rate]);
+            }
+        }
         let (rate, _) = together(&mut self.binding, &self.cpus, calibration, plan.block_ns)?;
         self.binding_rate.push_block(vec![rate * 1e3]);
         self.mixed.iter().chain(&self.binding).try_for_each(Core::check)
     }
 
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
-        let row = |name, what, unit, samples: &Samples, theirs: f64| {
+        let own = |name, what, unit, samples: &Samples| {
             let mut row = Row::of(RowText { name, engine: ENGINE, what, unit }, samples, 2, bootstrap)?;
             row.batch = 1;
             row.n = samples.len() as u64;
-            row.published = vec![Published {
+            Some(Finished { row, samples: samples.clone() })
+        };
+        let row = |name, what, unit, samples: &Samples, theirs: f64| {
+            let mut finished = own(name, what, unit, samples)?;
+            finished.row.published = vec![Published {
                 value: theirs,
                 unit,
                 statistic: Statistic::Mean,
                 what: "V100 on Graviton4, 64 vCPU".to_owned(),
             }];
-            row.notes.push(format!("{} cores here, 64 there", self.cpus.len()));
-            Some(Finished { row, samples: samples.clone() })
+            finished.row.notes.push(format!("{} cores here, 64 there", self.cpus.len()));
+            Some(finished)
         };
         let mixed = "20 % Binding, 70 % relayed packets of 160 bytes both ways, 5 % Send indications, 5 % signed Refresh, \
                      5,000 allocations a core, in memory";
         let binding = "Binding alone on all cores, in memory";
-        [
+        let fewer = "the mixed load on so many cores, one after the other with that on all";
+        let slowdown = "time of an operation of the mixed load with every core at work, as a multiple of that with one";
+        let on_fewer = self.fewer.iter().map(|it| own(it.name, fewer, Unit::MillionPerS, &it.rate));
+        let of_all = [
             row("sustained", mixed, Unit::MillionPerS, &self.mixed_rate, 3.63),
             row("sustained_pipeline", binding, Unit::MillionPerS, &self.binding_rate, 3.61),
             row("sustained_ns", "one operation of the mixed load on one core", Unit::Ns, &self.mixed_ns, 300.0),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        ];
+        let slowdown = own("sustained_slowdown", slowdown, Unit::Times, &self.slowdown);
+        of_all.into_iter().chain(on_fewer).chain([slowdown]).flatten().collect()
     }
 }
