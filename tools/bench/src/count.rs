@@ -23,6 +23,8 @@ use crate::rows::registry;
 const GROWTH_MAX: f64 = 0.03;
 /// Operations of the longer of two traces at first; the shorter has half of them.
 const ITERATIONS: u64 = 64;
+/// Where one run has so many that both traces have one run.
+const ITERATIONS_MAX: u64 = 1_024;
 
 /// Returns the arguments that make this program call [`run_traced`] with a row and a number of operations.
 pub type TraceeArguments = fn(row: &str, iterations: u64) -> Vec<String>;
@@ -150,10 +152,15 @@ pub(crate) fn count(row: &str, tracee: TraceeArguments) -> anyhow::Result<f64> {
     // The child inherits this, and with it the same addresses in every trace.
     let persona = personality::get().context("cannot read the personality")?;
     personality::set(persona | Persona::ADDR_NO_RANDOMIZE).context("cannot fix addresses")?;
-    let half = trace(row, ITERATIONS / 2, tracee)?;
-    let whole = trace(row, ITERATIONS, tracee)?;
-    ensure!(whole > half, "{row}: {whole} instructions for {ITERATIONS} operations, {half} for half of them");
-    Ok((whole - half) as f64 / (ITERATIONS / 2) as f64)
+    let mut operations = ITERATIONS;
+    let (mut half, mut whole) = (trace(row, operations / 2, tracee)?, trace(row, operations, tracee)?);
+    // One run may have more operations than half of these.
+    while whole == half && operations < ITERATIONS_MAX {
+        operations *= 2;
+        (half, whole) = (whole, trace(row, operations, tracee)?);
+    }
+    ensure!(whole > half, "{row}: {whole} instructions for {operations} operations, {half} for half of them");
+    Ok((whole - half) as f64 / (operations / 2) as f64)
 }
 
 /// Steps through `iterations` operations between the child's two stops.
@@ -211,6 +218,7 @@ pub fn run_traced(row: &str, iterations: u64) -> anyhow::Result<()> {
     let mut bench = registry::make(row)?;
     // Choices by CPU feature are made, and caches of the allocator are filled.
     let per_run = bench.repeat(64).with_context(|| format!("{row} cannot be counted"))?;
+    ensure!(per_run.is_power_of_two(), "{row} has {per_run} operations a run, not a power of two");
     std::io::stdin().read_exact(&mut [0])?;
     let runs = iterations.div_ceil(u64::from(per_run));
     raise(Signal::SIGSTOP)?;
