@@ -163,6 +163,15 @@ struct channel {
 
 // Ones' complement sums of 16-bit words in memory order (RFC 1071).
 
+// An index below 65,536. The verifier of Linux 6.1 knows no bound of swapped bytes, and the compiler would leave the mask
+// out.
+static __always_inline __u64 port_index(__u16 port)
+{
+	__u64 index = be16(port);
+	asm("" : "+r"(index));
+	return index & 0xffff;
+}
+
 static __always_inline __u16 fold(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -182,22 +191,24 @@ static __always_inline __u64 sum_address(const __u32 *words)
 	return (__u64)words[0] + words[1] + words[2] + words[3];
 }
 
-// The sum of `len` bytes at `offset`, or -1 if the frame is shorter. Not static: the verifier looks at it once only. The
-// bytes are copied, because a pointer into the packet with a variable offset would need CAP_PERFMON.
+// The sum of `len` bytes at `offset`, at least one, or -1 if the frame is shorter. Not static: the verifier looks at it once
+// only. The bytes are copied, because a pointer into the packet with a variable offset would need CAP_PERFMON.
 __attribute__((noinline)) __s64 sum_bytes(struct xdp_md *ctx, __u32 offset, __u32 len)
 {
 	__u64 chunk[CHUNK_LEN / 8], sum = 0;
-	if (len >= CHUNKS * CHUNK_LEN)
+	const __u32 last = len - 1;
+	if (last >= CHUNKS * CHUNK_LEN - 1)
 		return -1;
-	for (__u32 i = 0; i < CHUNKS && i < len / CHUNK_LEN; i++) {
+	for (__u32 i = 0; i < CHUNKS && i < last / CHUNK_LEN; i++) {
 		if (bpf_xdp_load_bytes(ctx, offset, chunk, CHUNK_LEN) < 0)
 			return -1;
 		sum += (__u32)bpf_csum_diff(0, 0, chunk, CHUNK_LEN, 0);
 		offset += CHUNK_LEN;
 	}
-	const __u64 rest = len & (CHUNK_LEN - 1);
+	// From 1 to CHUNK_LEN by its form: a comparison with zero proves nothing to the verifier of Linux 6.1.
+	const __u64 rest = (last & (CHUNK_LEN - 1)) + 1;
 	__builtin_memset(chunk, 0, sizeof(chunk));
-	if (rest && bpf_xdp_load_bytes(ctx, offset, chunk, rest) < 0)
+	if (bpf_xdp_load_bytes(ctx, offset, chunk, rest) < 0)
 		return -1;
 	return sum + (__u32)bpf_csum_diff(0, 0, chunk, CHUNK_LEN, 0);
 }
@@ -287,7 +298,7 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 	struct ports *ports = bpf_map_lookup_elem(&port_kind, &zero);
 	if (!ports)
 		return NOT_OURS;
-	const __u8 port = ports->kind[be16(udp->dport)];
+	const __u8 port = ports->kind[port_index(udp->dport)];
 	if (port != PORT_LISTENER && port != PORT_RELAY)
 		return NOT_OURS;
 

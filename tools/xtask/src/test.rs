@@ -12,6 +12,7 @@ mod corpora;
 mod examples;
 mod features;
 mod object;
+mod old_kernel;
 mod packages;
 mod process;
 mod python;

@@ -6,7 +6,8 @@ use std::process::Command;
 use super::binaries::Group;
 use super::tools::note;
 use super::{
-    Workplace, aarch64, corpora, examples, features, object, packages, python, sanitizers, shared_sockets, weaken,
+    Workplace, aarch64, corpora, examples, features, object, old_kernel, packages, python, sanitizers, shared_sockets,
+    weaken,
 };
 use crate::conformance::{Run, judge};
 use crate::programs::has_cargo_command;
@@ -56,6 +57,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("clippy", "no lint fires on any target", clippy),
     full("features", "each cargo feature builds alone", features::run),
     full("bpf", "the committed BPF objects are what the recorded compiler makes", object::run),
+    full("old-kernel", "the kernel path's program in Linux 6.1, in an emulated machine", old_kernel::run),
     full("docs", "the documentation builds without a warning", docs),
     short("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
     short("integration", "tests in tests folders: engines, captures, the whole program", integration),
