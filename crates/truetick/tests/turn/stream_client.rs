@@ -55,9 +55,14 @@ pub(crate) fn connect(server: SocketAddr) -> TcpStream {
 
 /// TLS to `server`, with the handshake done, or what went wrong with it.
 pub(crate) fn connect_tls(server: SocketAddr, config: &Arc<ClientConfig>) -> std::io::Result<TlsStream> {
-    let name = ServerName::try_from(server.ip().to_string()).unwrap();
+    shake_hands(connect(server), config)
+}
+
+/// TLS over a connection.
+pub(crate) fn shake_hands(connection: TcpStream, config: &Arc<ClientConfig>) -> std::io::Result<TlsStream> {
+    let name = ServerName::try_from(connection.peer_addr()?.ip().to_string()).unwrap();
     let tls = ClientConnection::new(Arc::clone(config), name).unwrap();
-    let mut stream = StreamOwned::new(tls, connect(server));
+    let mut stream = StreamOwned::new(tls, connection);
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;
     }

@@ -1,5 +1,6 @@
 //! The number of connections of each source address, over all workers.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -24,14 +25,18 @@ struct Held {
     connections: u32,
     /// Holds sources with connections only, so the limit of connections bounds it.
     by_source: HashMap<u128, OfSource>,
-    /// Sources with half-open connections, in the order of their numbers.
-    by_half_open: BTreeSet<(u32, u128)>,
+    /// Sources with half-open connections: by their number, then those that have had it longest last.
+    by_half_open: BTreeSet<(u32, Reverse<u64>, u128)>,
+    /// Changes of a number of half-open connections.
+    changes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct OfSource {
     connections: u32,
     half_open: u32,
+    /// The change that led to this number of half-open connections.
+    since: u64,
 }
 
 impl Sources {
@@ -72,7 +77,7 @@ impl Sources {
             return Err(RejectReason::Connections);
         }
         held.connections += 1;
-        held.set(source, OfSource { connections: of.connections + 1, half_open: of.half_open + 1 });
+        held.set(source, OfSource { connections: of.connections + 1, half_open: of.half_open + 1, ..of });
         Ok(())
     }
 
@@ -81,7 +86,7 @@ impl Sources {
         let mut held = self.held();
         held.connections += 1;
         let of = held.of(source);
-        held.set(source, OfSource { connections: of.connections + 1, half_open: of.half_open + 1 });
+        held.set(source, OfSource { connections: of.connections + 1, half_open: of.half_open + 1, ..of });
     }
 
     /// Counts the first message on a connection of `source`.
@@ -97,12 +102,13 @@ impl Sources {
         held.connections = held.connections.saturating_sub(1);
         let of = held.of(source);
         let half_open = of.half_open.saturating_sub(u32::from(was_half_open));
-        held.set(source, OfSource { connections: of.connections.saturating_sub(1), half_open });
+        held.set(source, OfSource { connections: of.connections.saturating_sub(1), half_open, ..of });
     }
 
-    /// Returns the sources with most half-open connections, most first.
+    /// Returns the sources with most half-open connections, most first; of those with as many, the one first that has had
+    /// them longest, whatever its address.
     pub(super) fn with_most_half_open(&self) -> Vec<u128> {
-        self.held().by_half_open.iter().rev().take(MOST_HALF_OPEN).map(|(_, source)| *source).collect()
+        self.held().by_half_open.iter().rev().take(MOST_HALF_OPEN).map(|(.., source)| *source).collect()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -116,10 +122,15 @@ impl Held {
     }
 
     fn set(&mut self, source: u128, of: OfSource) {
-        let before = self.of(source).half_open;
-        self.by_half_open.remove(&(before, source));
-        if of.half_open > 0 {
-            self.by_half_open.insert((of.half_open, source));
+        let before = self.of(source);
+        let mut of = of;
+        if of.half_open != before.half_open {
+            self.changes += 1;
+            of.since = self.changes;
+            self.by_half_open.remove(&(before.half_open, Reverse(before.since), source));
+            if of.half_open > 0 {
+                self.by_half_open.insert((of.half_open, Reverse(of.since), source));
+            }
         }
         if of.connections == 0 {
             self.by_source.remove(&source);
@@ -169,6 +180,20 @@ mod tests {
         }
         let held = sources.held();
         assert!(held.by_source.is_empty() && held.by_half_open.is_empty() && held.connections == 0);
+    }
+
+    #[test]
+    fn of_sources_with_as_many_the_one_that_waits_longest_is_first() {
+        let (sources, limits) = (Sources::new(64), limits());
+        let all = ["192.0.2.2", "2001:db8::1", "192.0.2.1", "203.0.113.1"].map(|ip| sources.key(ip.parse().unwrap()));
+        for source in all {
+            sources.admit(source, &limits).unwrap();
+        }
+        assert_eq!(sources.with_most_half_open(), all);
+        sources.leave(all[0], true);
+        sources.admit(all[0], &limits).unwrap();
+        sources.admit(all[2], &limits).unwrap();
+        assert_eq!(sources.with_most_half_open(), [all[2], all[1], all[3], all[0]]);
     }
 
     #[test]
