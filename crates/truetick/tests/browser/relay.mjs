@@ -6,6 +6,8 @@
 // With HOLD_SECONDS in the environment the call goes on for as long, with a payload a second; in the middle of it each end
 // gets one more candidate of the other, for which it needs a permission.
 //
+// With ANSWERER=direct in the environment the answering end has candidates of its host only, and one relay carries the call.
+//
 // Patience ends early once both ends have gathered and neither has a candidate.
 
 import { chromium } from "playwright-core";
@@ -24,10 +26,10 @@ const args = [
 
 // Runs in the page. The answering side echoes every message; the offering side checks each echo byte by byte through
 // SHA-256 of what it sent.
-async function echoThroughRelays({ iceServers, sizes, patience_ms, hold_s }) {
+async function echoThroughRelays({ iceServers, sizes, patience_ms, hold_s, is_direct }) {
   const config = { iceServers, iceTransportPolicy: "relay" };
   const offerer = new RTCPeerConnection(config);
-  const answerer = new RTCPeerConnection(config);
+  const answerer = new RTCPeerConnection(is_direct ? {} : config);
   const candidates = [];
   const iceErrors = [];
   for (const [from, to] of [[offerer, answerer], [answerer, offerer]]) {
@@ -130,7 +132,9 @@ try {
   await page.goto("https://relay.test/");
   const sizes = [...Array(400).keys()].map((at) => 1 + ((at * 97) % 1200)).concat([16384, 65536, 200000, 262144]);
   const iceServers = [{ urls: url, username, credential }];
-  const result = await page.evaluate(echoThroughRelays, { iceServers, sizes, patience_ms: 30000, hold_s: Number(process.env.HOLD_SECONDS ?? 0) });
+  const hold_s = Number(process.env.HOLD_SECONDS ?? 0);
+  const is_direct = process.env.ANSWERER === "direct";
+  const result = await page.evaluate(echoThroughRelays, { iceServers, sizes, patience_ms: 30000, hold_s, is_direct });
   console.log(JSON.stringify({ expected: { messages: sizes.length, bytes: sizes.reduce((a, b) => a + b) }, ...result }));
 } finally {
   await browser.close();

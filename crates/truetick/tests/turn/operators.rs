@@ -7,7 +7,7 @@ mod configuration;
 mod drain;
 mod ended;
 mod half_sent;
-mod kernel_path;
+pub(crate) mod kernel_path;
 mod logs;
 mod memory;
 pub(crate) mod namespaces;

@@ -8,6 +8,7 @@ use testkit::{Requirement, require};
 
 use super::tests_folder;
 use crate::certificates::Certificates;
+use crate::operators::kernel_path::scene::{IPV4, Scene};
 use crate::server::{PASSWORD, Server, USER};
 
 /// A Python that has aioice: `TRUETICK_PYTHON`, or the workspace's virtual environment.
@@ -47,6 +48,28 @@ fn relays_both_ways(transport: &str, certificates: &Certificates) {
     }
     let farewell = server.stop();
     assert!(farewell.out >= 4 * result["payloads"].as_u64().unwrap(), "{}", farewell.line);
+}
+
+/// The callee is a peer on the client's link: one relay carries the call, and its channel is in the kernel.
+#[test]
+fn aioice_is_relayed_in_the_kernel() {
+    let Some(python) = require(Requirement::Program, python()) else { return };
+    let Some(scene) = Scene::require_proven(&IPV4, "") else { return };
+    const PAYLOADS: u64 = 200;
+    let listen = scene.server.listen;
+    let mut call = Command::new(python);
+    call.arg(tests_folder().join("turn/clients/aioice_relay.py"));
+    call.args([&listen.ip().to_string(), &listen.port().to_string(), "bob", "bob-secret", "udp", "direct"]);
+    let (output, share) = scene.share_of(2 * PAYLOADS, || call.output().unwrap());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["there"], &result["back"]), (&PAYLOADS.into(), &PAYLOADS.into()), "{result}");
+    assert_eq!(
+        (&result["caller"]["local"], &result["caller"]["remote"]),
+        (&"relay".into(), &"host".into()),
+        "{result}"
+    );
+    assert!(share >= 90, "{share} % in the kernel");
 }
 
 #[test]

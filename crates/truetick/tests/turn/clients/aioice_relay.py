@@ -1,6 +1,8 @@
 """Two aioice connections with relayed candidates only exchange datagrams in both directions.
 
-aioice_relay.py HOST PORT USERNAME PASSWORD udp|tcp|tls
+aioice_relay.py HOST PORT USERNAME PASSWORD udp|tcp|tls [direct]
+
+With `direct` the callee has candidates of its host only, and one relay carries the call.
 
 Prints one line of JSON: how many payloads arrived as they were sent, and which pair carried them. With HOLD_SECONDS in
 the environment the call goes on for as long, with a payload a second each way.
@@ -62,7 +64,7 @@ async def hold(caller: Connection, callee: Connection) -> dict:
 
 
 async def main() -> None:
-    host, port, username, password, transport = sys.argv[1:]
+    host, port, username, password, transport, *direct = sys.argv[1:]
     shared = {
         "turn_server": (host, int(port)),
         "turn_username": username,
@@ -73,7 +75,7 @@ async def main() -> None:
         "transport_policy": TransportPolicy.RELAY,
     }
     caller = Connection(ice_controlling=True, **shared)
-    callee = Connection(ice_controlling=False, **shared)
+    callee = Connection(ice_controlling=False, **({"use_ipv6": False} if direct else shared))
     ends = (caller, callee)
     await asyncio.gather(*(end.gather_candidates() for end in ends))
     for end, other in (ends, ends[::-1]):

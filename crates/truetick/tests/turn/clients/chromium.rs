@@ -12,6 +12,7 @@ use testkit::{Requirement, find_browser, find_program, require};
 
 use super::tests_folder;
 use crate::certificates::Certificates;
+use crate::operators::kernel_path::scene::{IPV4, Scene};
 use crate::server::{PASSWORD, Server, USER};
 
 /// Chromium's flag for machines without a network.
@@ -78,6 +79,32 @@ fn chromium_echoes_over_two_relays() {
     carried_everything(&result, "udp");
     let farewell = server.stop();
     assert!(farewell.out > 2 * 800, "hundreds of kilobytes cross two relays: {}", farewell.line);
+}
+
+/// The answering end is a peer on the client's link: one relay carries the call, and its channel is in the kernel.
+#[test]
+fn chromium_is_relayed_in_the_kernel() {
+    let Some(chromium) = require_chromium() else { return };
+    let Some(scene) = Scene::require_proven(&IPV4, "") else { return };
+    // 800 KB there and back, of at most 1,200 bytes each.
+    const PAYLOADS: u64 = 1_200;
+    let url = format!("turn:{}?transport=udp", scene.server.listen);
+    let mut script = Command::new("node");
+    script.current_dir(tests_folder().join("browser")).arg("relay.mjs").arg(&chromium).args([
+        &url,
+        "bob",
+        "bob-secret",
+    ]);
+    // The other end learns the host's address, and not a name that only a resolver knows.
+    script.arg("--disable-features=WebRtcHideLocalIpsWithMdns").env("ANSWERER", "direct");
+    let (output, share) = scene.share_of(PAYLOADS, || script.output().unwrap());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&result["opened"], &result["mismatch"]), (&true.into(), &Value::Null), "{result}");
+    assert_eq!(result["bytes"], result["expected"]["bytes"], "{result}");
+    assert_eq!(result["offerer"]["local"], "relay", "{result}");
+    assert_eq!(result["answerer"]["local"], "host", "{result}");
+    assert!(share >= 90, "{share} % in the kernel");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use crate::certificates::Certificates;
+use crate::operators::kernel_path::scene::{IPV4, Scene};
 use crate::operators::namespaces::Network;
 use crate::server::{PASSWORD, Server, USER};
 use serde_json::Value;
@@ -70,19 +71,13 @@ fn closed_port() -> (TcpListener, SocketAddr) {
 
 /// Runs `example` of the library, which relays to a closed UDP port, then relays ten pings, and counts these.
 fn example_pings(example: &Path, server: &Server, flags: &[&str]) -> usize {
-    let (host, port) = (server.listen[0].ip().to_string(), server.listen[0].port().to_string());
+    pings(example, server.listen[0], &format!("{USER}={PASSWORD}"), flags)
+}
+
+fn pings(example: &Path, server: SocketAddr, user: &str, flags: &[&str]) -> usize {
+    let (host, port) = (server.ip().to_string(), server.port().to_string());
     let mut example = Command::new(example);
-    example.args([
-        "-host",
-        &host,
-        "-port",
-        &port,
-        "-user",
-        &format!("{USER}={PASSWORD}"),
-        "-realm",
-        "truetick",
-        "-ping",
-    ]);
+    example.args(["-host", &host, "-port", &port, "-user", user, "-realm", "truetick", "-ping"]);
     let output = example.args(flags).output().unwrap();
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{log}");
@@ -191,4 +186,15 @@ fn pions_tls_example_survives_a_closed_peer_port() {
     let authority = certificates.authority_file();
     assert_eq!(example_pings(&folder.join("pion-tls"), &server, &["-ca", authority.to_str().unwrap()]), PINGS);
     server.stop();
+}
+
+/// The example's pings come from a socket of its own host, for which its client binds a channel after the first.
+#[test]
+fn pions_udp_example_is_relayed_in_the_kernel() {
+    let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };
+    let Some(scene) = Scene::require_proven(&IPV4, "") else { return };
+    let run = || pings(&folder.join("pion-udp"), scene.server.listen, "bob=bob-secret", &[]);
+    let (answered, share) = scene.share_of(2 * PINGS as u64, run);
+    assert_eq!(answered, PINGS);
+    assert!(share >= 70, "{share} % in the kernel");
 }

@@ -5,7 +5,7 @@ mod clients;
 mod doctor;
 mod page;
 mod rules;
-pub(super) mod scene;
+pub(crate) mod scene;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -19,9 +19,9 @@ pub(in crate::operators) const SERVER: usize = 1;
 pub(in crate::operators) const ROUTER: usize = 2;
 pub(in crate::operators) const PEER: usize = 3;
 
-pub(super) struct Scene {
+pub(crate) struct Scene {
     pub(super) network: Network,
-    pub(super) server: Operated,
+    pub(crate) server: Operated,
     pub(super) client: Client,
     pub(super) peer: UdpSocket,
     pub(super) relayed: SocketAddr,
@@ -74,14 +74,14 @@ pub(in crate::operators) fn network(tx_checksums: &str) -> Result<Network, Strin
 }
 
 /// The addresses of a scene.
-pub(in crate::operators) struct Ends {
+pub(crate) struct Ends {
     pub(in crate::operators) client: &'static str,
     pub(in crate::operators) listen: &'static str,
     pub(in crate::operators) relay: &'static str,
     pub(in crate::operators) peer: &'static str,
 }
 
-pub(in crate::operators) const IPV4: Ends =
+pub(crate) const IPV4: Ends =
     Ends { client: "10.91.0.1", listen: "10.91.0.2:3478", relay: "10.92.0.2", peer: "10.93.0.2" };
 pub(in crate::operators) const IPV6: Ends =
     Ends { client: "2a00:91::1", listen: "[2a00:91::2]:3478", relay: "2a00:92::2", peer: "2a00:93::2" };
@@ -93,7 +93,7 @@ impl Scene {
     }
 
     /// A server with `keys` more, whose interfaces are proven.
-    pub(super) fn require_proven(ends: &Ends, keys: &str) -> Option<Self> {
+    pub(crate) fn require_proven(ends: &Ends, keys: &str) -> Option<Self> {
         let mut scene = Self::with("native", "off", ends, keys)?;
         scene.prove();
         Some(scene)
@@ -175,6 +175,19 @@ impl Scene {
     pub(super) fn kernel_relayed(&self) -> u64 {
         wait("every payload is counted", || self.counted().iter().sum::<u64>() == self.came);
         self.counted()[1]
+    }
+
+    /// Runs `exchange`, which relays at least `payloads`, in the namespace of the client. Also returns the percentage of what
+    /// was relayed meanwhile that the kernel has relayed.
+    pub(crate) fn share_of<T: Send>(&self, payloads: u64, exchange: impl FnOnce() -> T + Send) -> (T, u64) {
+        self.kernel_relayed();
+        let before = self.counted();
+        let result = self.network.on(CLIENT, exchange);
+        let since = || [0, 1].map(|at| self.counted()[at] - before[at]);
+        wait("every payload is counted", || since().iter().sum::<u64>() >= payloads);
+        let [by_sockets, in_kernel] = since();
+        println!("{by_sockets} by sockets, {in_kernel} in the kernel");
+        (result, 100 * in_kernel / (by_sockets + in_kernel))
     }
 
     /// Relays until the kernel relays more than before, both ways.
