@@ -86,6 +86,8 @@ fn table(name: &str, file: &str, root: &Path, marks: &[&str]) -> anyhow::Result<
         "turn-rivals" => turn_rivals::lines(&runs()?)?,
         "one-socket" => turn_rivals::one_socket(&runs()?)?,
         "shared-sockets" => turn_rivals::shared_sockets(&runs()?)?,
+        "veth" => turn_rivals::veth::lines(&runs()?)?,
+        "veth-programs" => turn_rivals::veth::programs(&runs()?)?,
         "ring-rivals" => ring_rivals::latency(&runs()?)?,
         "ring-rivals-flow" => ring_rivals::flow(&runs()?)?,
         "market-rivals" => market_rivals::lines(&runs()?)?,

@@ -1,5 +1,7 @@
 //! CPU time of TURN servers from a file of runs of `tools/rivals/turn`.
 
+pub(super) mod veth;
+
 use std::collections::HashMap;
 
 use anyhow::Context as _;
