@@ -96,6 +96,8 @@ struct Entry {
     last_message_at: Nanos,
     /// Its entry in `deadlines`.
     deadline: Nanos,
+    /// It has sent a whole TLS record, and waits for the server.
+    has_greeted: bool,
     /// It is in the list of connections to flush.
     is_dirty: bool,
     /// It is in the list of connections to close; nothing more is read from it.
@@ -114,7 +116,7 @@ pub(crate) struct Streams {
     deadlines: BTreeSet<(Nanos, u32)>,
     dirty: Vec<u32>,
     ending: Vec<(u32, End)>,
-    /// Sources, serials and slots of half-open connections.
+    /// Sources, serials and slots of half-open connections that wait for their clients.
     half_open: BTreeSet<(u128, u64, u32)>,
     worker: WorkerId,
     serial: u64,
@@ -275,16 +277,19 @@ impl Streams {
         first.filter(|(of, ..)| *of == source).map(|(.., slot)| *slot)
     }
 
-    /// Returns a connection without an allocation and without a message in this round, among those with the first deadlines.
+    /// Returns a connection without an allocation and without a message in this round, among those with the first
+    /// deadlines: one that waits for its client before one that waits for the server's handshake.
     fn find_displaceable(&self, now: Nanos, server: &Server) -> Option<u32> {
-        let first = self.deadlines.iter().take(DISPLACED_AMONG).map(|(_, slot)| *slot);
-        let is_displaceable = |slot: &u32| {
-            self.entry(*slot).is_some_and(|entry| {
-                let is_half_open = entry.stage != Stage::Established;
-                is_half_open || (entry.last_message_at < now && !server.has_allocation(now, &entry.flow))
-            })
+        let first = || {
+            let slots = self.deadlines.iter().take(DISPLACED_AMONG).map(|(_, slot)| *slot);
+            slots.filter_map(|slot| Some((slot, self.entry(slot)?)))
         };
-        first.into_iter().find(is_displaceable)
+        let waits_for_client = |entry: &Entry| match entry.stage {
+            Stage::Established => entry.last_message_at < now && !server.has_allocation(now, &entry.flow),
+            Stage::ProxyHeader | Stage::New | Stage::Handshake | Stage::TlsReady => !entry.has_greeted,
+        };
+        let found = first().find(|(_, entry)| waits_for_client(entry));
+        found.or_else(|| first().find(|(_, entry)| entry.stage != Stage::Established)).map(|(slot, _)| slot)
     }
 
     fn admit(&mut self, now: Nanos, connection: Connection, takes: Takes, poller: &Poller) {
@@ -322,6 +327,7 @@ impl Streams {
             stage,
             last_message_at: now,
             deadline,
+            has_greeted: false,
             is_dirty: false,
             is_ending: false,
         });

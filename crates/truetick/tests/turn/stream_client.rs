@@ -58,10 +58,15 @@ pub(crate) fn connect_tls(server: SocketAddr, config: &Arc<ClientConfig>) -> std
     shake_hands(connect(server), config)
 }
 
+/// A client of `server` that has said nothing yet.
+pub(crate) fn tls_to(server: SocketAddr, config: &Arc<ClientConfig>) -> ClientConnection {
+    let name = ServerName::try_from(server.ip().to_string()).unwrap();
+    ClientConnection::new(Arc::clone(config), name).unwrap()
+}
+
 /// TLS over a connection.
 pub(crate) fn shake_hands(connection: TcpStream, config: &Arc<ClientConfig>) -> std::io::Result<TlsStream> {
-    let name = ServerName::try_from(connection.peer_addr()?.ip().to_string()).unwrap();
-    let tls = ClientConnection::new(Arc::clone(config), name).unwrap();
+    let tls = tls_to(connection.peer_addr()?, config);
     let mut stream = StreamOwned::new(tls, connection);
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;

@@ -1,5 +1,7 @@
 //! A client's connection over TCP or TLS, with framing and a bounded send queue.
 
+mod greeting;
+mod scratch;
 mod tls_names;
 
 use std::io::{self, Read, Write};
@@ -8,17 +10,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustls::{HandshakeKind, ServerConnection};
 
+use greeting::{GREETING, TLS_HANDSHAKE, has_whole_record};
+
 use super::framing::{FramingFault, StreamFramer};
-use super::proxy::{HeaderProgress, PROXY_HEADER_LEN_MAX, ProxyFault, ProxyHeader, SIGNATURE_LEN_MAX, Start};
+use super::proxy::{HeaderProgress, PROXY_HEADER_LEN_MAX, ProxyFault, ProxyHeader, Start};
 use super::queue::Queue;
 use super::tls::TlsIdentity;
 use crate::IoFault;
 
+pub use scratch::Scratch;
 pub use tls_names::TlsNames;
 
-/// The first byte of a TLS record that carries a handshake (RFC 8446 section 5.1). No STUN message of any method that
-/// there is begins with it.
-const TLS_HANDSHAKE: u8 = 0x16;
 /// Bytes that are read in one call, and about as many are encrypted before they are sent: a TLS record's.
 const CHUNK: usize = 16 << 10;
 /// Bytes that TLS decrypts at a time: a client with much to say does not make it hold more.
@@ -44,8 +46,8 @@ pub struct Connection {
 enum Layer {
     Undecided,
     Plain,
-    /// The first byte is that of a TLS handshake, and none of it has been read.
-    Greeted,
+    /// The first byte is that of a TLS handshake, and none of it has been read; whether its first record has come whole.
+    Greeted(bool),
     Tls(Box<ServerConnection>),
 }
 
@@ -132,19 +134,6 @@ pub enum Taken {
     Full,
 }
 
-/// Buffers for one call, shared by all connections of a thread.
-#[derive(Debug)]
-pub struct Scratch {
-    wire: Box<[u8]>,
-    plain: Box<[u8]>,
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self { wire: vec![0; CHUNK].into(), plain: vec![0; CHUNK].into() }
-    }
-}
-
 impl Connection {
     pub(super) fn new(socket: TcpStream, client: SocketAddr, server: SocketAddr) -> Self {
         let (layer, framer, queue) = (Layer::Undecided, StreamFramer::default(), Queue::default());
@@ -169,10 +158,16 @@ impl Connection {
         match &self.layer {
             Layer::Undecided => Security::Undecided,
             Layer::Plain => Security::Plain,
-            Layer::Greeted => Security::Handshake,
+            Layer::Greeted(_) => Security::Handshake,
             Layer::Tls(tls) if tls.is_handshaking() => Security::Handshake,
             Layer::Tls(_) => Security::Tls,
         }
+    }
+
+    /// Whether the client has sent a whole TLS record and waits for the server's handshake to begin.
+    #[must_use]
+    pub const fn has_whole_greeting(&self) -> bool {
+        matches!(self.layer, Layer::Greeted(true))
     }
 
     /// Whether a whole message has come.
@@ -315,7 +310,7 @@ impl Connection {
         identity: Option<&TlsIdentity>,
         scratch: &mut Scratch,
     ) -> Result<HandshakeProgress, StreamEnd> {
-        if matches!(self.layer, Layer::Greeted) {
+        if matches!(self.layer, Layer::Greeted(_)) {
             let identity = identity.ok_or(StreamEnd::Tls)?;
             self.layer = Layer::Tls(Box::new(identity.begin().map_err(|_| StreamEnd::Tls)?));
         }
@@ -343,11 +338,11 @@ impl Connection {
     fn decide(&mut self, rules: StreamRules) -> Result<bool, StreamEnd> {
         match &self.layer {
             Layer::Undecided => {}
-            Layer::Greeted => return Ok(false),
+            Layer::Greeted(_) => return Ok(false),
             Layer::Plain => return Ok(true),
             Layer::Tls(tls) => return Ok(!tls.is_handshaking()),
         }
-        let mut first = [0; SIGNATURE_LEN_MAX];
+        let mut first = [0; GREETING];
         let len = match retry(|| self.socket.peek(&mut first))? {
             None => return Ok(false),
             Some(0) => return Err(StreamEnd::Client),
@@ -360,7 +355,7 @@ impl Connection {
             Start::Other => {}
         }
         self.layer = match (first[0] == TLS_HANDSHAKE, rules.tls) {
-            (true, true) => Layer::Greeted,
+            (true, true) => Layer::Greeted(has_whole_record(&first[..len])),
             (true, false) => return Err(StreamEnd::NoCertificate),
             (false, _) if rules.plain => Layer::Plain,
             (false, _) => return Err(StreamEnd::NotStun),

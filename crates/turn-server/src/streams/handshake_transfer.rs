@@ -14,6 +14,11 @@ impl Streams {
         let deadline = now.saturating_add(Nanos::from_secs(self.plan.limits.handshake_s));
         let Some(entry) = self.slots[slot as usize].as_mut() else { return };
         let Some(connection) = entry.connection.take() else { return };
+        if connection.has_whole_greeting() {
+            // Else a flood of connections that say nothing would displace it before its handshake gets CPU time.
+            entry.has_greeted = true;
+            self.half_open.remove(&(entry.source, entry.serial, slot));
+        }
         if let Err(error) = poller.remove_stream(&connection) {
             self.counts.faults.record(IoFault::of(&error));
         }

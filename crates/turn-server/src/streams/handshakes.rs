@@ -1,5 +1,6 @@
 //! TLS handshakes, on threads of a lower priority than the workers: a signature takes up to milliseconds.
 
+mod requests;
 mod round_robin;
 mod shares;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use tt_os::priority;
 use turn_config::StreamLimits;
 
 use super::{Certificates, End};
+use requests::{Requests, Taken};
 use round_robin::RoundRobin;
 use shares::Shares;
 
@@ -34,14 +36,6 @@ pub(super) struct Ticket {
     pub(super) serial: u64,
     pub(super) worker: u16,
     pub(super) slot: u32,
-}
-
-/// What a worker requests.
-#[derive(Debug)]
-enum Order {
-    Begin(Box<Begin>),
-    Cancel(Ticket),
-    Limits(Limits),
 }
 
 /// The limits of one thread.
@@ -86,7 +80,7 @@ pub(super) struct Outcome {
 /// Handle of all threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HandshakePool {
-    threads: Arc<[(Sender<Order>, Waker)]>,
+    threads: Arc<[(Arc<Requests>, Waker)]>,
 }
 
 impl HandshakePool {
@@ -98,9 +92,9 @@ impl HandshakePool {
         let count = limits.handshake_threads;
         let (mut handles, mut threads) = (Vec::new(), Vec::new());
         for _ in 0..count {
-            let (to, orders) = channel();
-            let thread = HandshakeThread::new(orders, Limits::of(limits, count))?;
-            handles.push((to, thread.poller.waker()));
+            let requests: Arc<Requests> = Arc::default();
+            let thread = HandshakeThread::new(Arc::clone(&requests), Limits::of(limits, count))?;
+            handles.push((requests, thread.poller.waker()));
             threads.push(thread);
         }
         Ok((Self { threads: handles.into() }, threads))
@@ -114,20 +108,18 @@ impl HandshakePool {
     /// Replaces the limits of new handshakes. One that is in progress keeps its deadline and its place.
     pub(crate) fn set_limits(&self, limits: &StreamLimits) {
         let limits = Limits::of(limits, u32::try_from(self.threads.len()).unwrap_or(u32::MAX));
-        for (orders, waker) in &*self.threads {
-            // The threads end with the process.
-            let _ = orders.send(Order::Limits(limits));
+        for (requests, waker) in &*self.threads {
+            requests.set_limits(limits);
             waker.wake();
         }
     }
 
-    /// Hands over an order. Connections are bounded, so the queue is.
-    fn order(&self, ticket: Ticket, order: Order) {
+    /// Requests something of the thread of `ticket`.
+    fn request(&self, ticket: Ticket, request: impl FnOnce(&Requests)) {
         let threads = self.threads.len() as u64;
         let Some(number) = ticket.serial.checked_rem(threads) else { return };
-        let (orders, waker) = &self.threads[number as usize];
-        // The threads end with the process.
-        let _ = orders.send(order);
+        let (requests, waker) = &self.threads[number as usize];
+        request(requests);
         waker.wake();
     }
 }
@@ -148,12 +140,12 @@ impl Handshakes {
 
     pub(super) fn begin(&self, ticket: Ticket, connection: Connection, source: u128) {
         let begin = Begin { ticket, connection, source, reply: self.reply.clone() };
-        self.pool.order(ticket, Order::Begin(Box::new(begin)));
+        self.pool.request(ticket, |requests| requests.begin(Box::new(begin)));
     }
 
     /// Ends a handshake; it has no outcome, or one that crosses this order.
     pub(super) fn cancel(&self, ticket: Ticket) {
-        self.pool.order(ticket, Order::Cancel(ticket));
+        self.pool.request(ticket, |requests| requests.cancel(ticket));
     }
 
     pub(super) fn next_outcome(&self) -> Option<Outcome> {
@@ -178,7 +170,7 @@ struct Handshake {
 /// A thread of handshakes. Sources take turns with every step.
 #[derive(Debug)]
 pub(crate) struct HandshakeThread {
-    orders: Receiver<Order>,
+    requests: Arc<Requests>,
     poller: Poller,
     scratch: Scratch,
     limits: Limits,
@@ -195,9 +187,9 @@ pub(crate) struct HandshakeThread {
 }
 
 impl HandshakeThread {
-    fn new(orders: Receiver<Order>, limits: Limits) -> io::Result<Self> {
+    fn new(requests: Arc<Requests>, limits: Limits) -> io::Result<Self> {
         Ok(Self {
-            orders,
+            requests,
             poller: Poller::new(READY_MAX)?,
             scratch: Scratch::default(),
             limits,
@@ -217,7 +209,7 @@ impl HandshakeThread {
         // At the priority of the workers handshakes would be a little faster, and Bindings slower.
         let _ = priority::lower(NICENESS);
         while !stop.load(Ordering::Relaxed) {
-            self.take_orders();
+            self.take_requests();
             let now = Instant::now();
             self.end_late(now);
             let until_deadline = self.deadlines.first().map(|(due, _)| due.saturating_duration_since(now));
@@ -235,22 +227,19 @@ impl HandshakeThread {
         }
     }
 
-    fn take_orders(&mut self) {
-        while let Ok(order) = self.orders.try_recv() {
-            match order {
-                Order::Begin(begin) => self.insert(*begin),
-                Order::Cancel(ticket) => {
-                    if let Some(&slot) = self.tickets.get(&ticket) {
-                        drop(self.remove(slot));
-                        self.promote();
-                    }
-                }
-                Order::Limits(limits) => {
-                    self.limits = limits;
-                    for _ in self.shares.len()..limits.in_progress_max {
-                        self.promote();
-                    }
-                }
+    fn take_requests(&mut self) {
+        let Taken { limits, begins, cancels } = self.requests.take();
+        if let Some(limits) = limits {
+            self.limits = limits;
+            for _ in self.shares.len()..limits.in_progress_max {
+                self.promote();
+            }
+        }
+        begins.into_iter().for_each(|begin| self.insert(*begin));
+        for ticket in cancels {
+            if let Some(&slot) = self.tickets.get(&ticket) {
+                drop(self.remove(slot));
+                self.promote();
             }
         }
     }

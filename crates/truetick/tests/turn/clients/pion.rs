@@ -188,7 +188,7 @@ fn pions_tls_example_survives_a_closed_peer_port() {
     server.stop();
 }
 
-/// The example's pings come from a socket of its own host, for which its client binds a channel after the first.
+/// The example's pings come from another socket of its host, for which its client binds a channel after the first.
 #[test]
 fn pions_udp_example_is_relayed_in_the_kernel() {
     let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };

@@ -13,7 +13,7 @@ use testkit::measured;
 use super::{FLAGS, count, probe, read_to_end, shown, start, text};
 use crate::certificates::Certificates;
 use crate::server::Server;
-use crate::stream_client::{PATIENCE, StreamClient, connect, connect_from, connect_tls, shake_hands};
+use crate::stream_client::{PATIENCE, StreamClient, connect, connect_from, connect_tls, shake_hands, tls_to};
 
 /// A configuration file with `bounds` of streams.
 pub(super) fn configuration(bounds: &str) -> (tempfile::TempDir, String) {
@@ -88,6 +88,28 @@ fn all_sources_together_have_so_many_connections_and_allocations_keep_theirs() {
     probe(&server);
 }
 
+/// A whole ClientHello is all that a client can do until the server answers.
+#[test]
+fn who_has_greeted_keeps_its_place_before_those_who_say_nothing() {
+    let certificates = Certificates::new();
+    let (_folder, path) = configuration("connections_max = 5");
+    let files = certificates.flags();
+    // A worker makes room among its own connections.
+    let flags = ["--listen", "127.0.0.1:0", "--workers", "1", "--http", "127.0.0.1:0", "--config", &path];
+    let server = Server::start(&[&flags, &files.each_ref().map(String::as_str)[..]].concat());
+    let config = certificates.client(rustls::ALL_VERSIONS, &[]);
+    let (mut tls, mut socket) = (tls_to(server.tcp[0], &config), connect(server.tcp[0]));
+    tls.write_tls(&mut socket).unwrap();
+    shown(&server, "streams", |streams| streams["handshakes_in_progress"] == 1);
+    let _silent: Vec<_> = (2..100).map(|host| connect_from([127, 0, 0, host], server.tcp[0])).collect();
+    shown(&server, "streams", |streams| {
+        count(&streams["ended"], "displaced") + count(&streams["refused"], "connections") >= 90
+    });
+    tls.complete_io(&mut socket).unwrap();
+    StreamClient::new(rustls::StreamOwned::new(tls, socket)).allocate().unwrap();
+    probe(&server);
+}
+
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -119,8 +141,6 @@ fn a_flood_of_connections_lets_honest_clients_in_within_two_seconds() {
     measured("connections", format_args!("5 TCP and 5 TLS clients let in during the flood, each within {longest:.0?}"));
 }
 
-const HANDSHAKE_NICENESS: u8 = 10;
-
 /// Ten thousand addresses open connections and say nothing, half a message, or half a handshake, as fast as they can;
 /// the table is full of them all the time. A new client is let in `within` that time.
 fn flood_of_connections(within: Duration) -> Duration {
@@ -135,8 +155,6 @@ fn flood_of_connections(within: Duration) -> Duration {
         // Also where an assertion fails: else the flood would go on for ever.
         let _ends = StopOnDrop(&stop);
         scope.spawn(|| {
-            // As the server's threads of handshakes: else the flood would have ten times their time on a busy machine.
-            tt_os::priority::lower(HANDSHAKE_NICENESS).unwrap();
             let mut held = VecDeque::new();
             for number in (0..10_000_usize).cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
                 let mut stream = connect_from([127, 2, (number / 250) as u8, (number % 250 + 1) as u8], addr);

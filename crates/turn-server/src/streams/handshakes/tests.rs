@@ -90,7 +90,7 @@ fn a_worker_reads_no_byte_of_a_tls_handshake() {
     let mut stage = Stage::new();
     let greeted = stage.connect(GREETING);
     stage.serve(|stage| stage.streams.counts.handshakes_in_progress == 1);
-    let Ok(Order::Begin(begin)) = stage.thread.orders.recv() else { panic!("no handshake") };
+    let begin = stage.thread.requests.take().begins.pop().unwrap();
     let mut socket = TcpStream::from(begin.connection.as_fd().try_clone_to_owned().unwrap());
     assert_eq!(socket.peer_addr().unwrap(), greeted.local_addr().unwrap());
     socket.set_nonblocking(false).unwrap();
@@ -106,19 +106,36 @@ fn a_worker_reads_no_byte_of_a_tls_handshake() {
     assert_eq!((counts.open, counts.half_open, counts.handshakes_in_progress), (2, 1, 1));
 }
 
+/// However late the thread is, it keeps no descriptor and no memory of a connection that has gone.
+#[test]
+fn connections_that_come_and_go_leave_no_request() {
+    let mut stage = Stage::new();
+    for number in 0..200 {
+        let _greeted = stage.connect(GREETING);
+        stage.serve(|stage| stage.streams.counts.handshakes_in_progress == 1);
+        assert_eq!(stage.thread.requests.len()[0], 1, "{number}");
+        stage.streams.close_all();
+        stage.serve(|stage| stage.streams.counts.open == 0);
+    }
+    let [begins, order] = stage.thread.requests.len();
+    assert!(begins == 0 && order <= 64, "{begins} {order}");
+    let taken = stage.thread.requests.take();
+    assert!(taken.begins.is_empty() && taken.cancels.is_empty(), "{taken:?}");
+}
+
 /// A worker that closes a connection, here after a panic, cancels its handshake; an outcome that crosses is dropped.
 #[test]
 fn a_closed_connection_ends_its_handshake() {
     let mut stage = Stage::new();
     let _greeted = stage.connect(GREETING);
     stage.serve(|stage| stage.streams.counts.handshakes_in_progress == 1);
-    stage.thread.take_orders();
+    stage.thread.take_requests();
     assert_eq!((stage.thread.tickets.len(), stage.thread.deadlines.len()), (1, 1));
     stage.streams.close_all();
     stage.serve(|stage| stage.streams.counts.open == 0);
     let slot = *stage.thread.tickets.values().next().unwrap();
     stage.thread.finish(slot, Err(End::HandshakeDeadline));
-    stage.thread.take_orders();
+    stage.thread.take_requests();
     assert!(stage.thread.tickets.is_empty() && stage.thread.deadlines.is_empty());
     assert!(stage.streams.take_handshakes(Nanos(1), &stage.poller).is_empty());
     stage.streams.flush_and_close(Nanos(1), &mut stage.server);
