@@ -140,7 +140,7 @@ impl Handshakes {
 
     pub(super) fn begin(&self, ticket: Ticket, connection: Connection, source: u128) {
         let begin = Begin { ticket, connection, source, reply: self.reply.clone() };
-        self.pool.request(ticket, |requests| requests.begin(Box::new(begin)));
+        self.pool.request(ticket, |requests| requests.begin(begin));
     }
 
     /// Ends a handshake; it has no outcome, or one that crosses this order.
@@ -235,7 +235,7 @@ impl HandshakeThread {
                 self.promote();
             }
         }
-        begins.into_iter().for_each(|begin| self.insert(*begin));
+        begins.into_iter().for_each(|begin| self.insert(begin));
         for ticket in cancels {
             if let Some(&slot) = self.tickets.get(&ticket) {
                 drop(self.remove(slot));

@@ -15,7 +15,7 @@ pub(super) struct Requests(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    begins: HashMap<Ticket, Box<Begin>>,
+    begins: HashMap<Ticket, Begin>,
     /// Tickets of `begins` as they came, and of some that have left.
     order: VecDeque<Ticket>,
     /// Handshakes that the thread has.
@@ -27,12 +27,12 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) limits: Option<Limits>,
-    pub(super) begins: Vec<Box<Begin>>,
+    pub(super) begins: Vec<Begin>,
     pub(super) cancels: Vec<Ticket>,
 }
 
 impl Requests {
-    pub(super) fn begin(&self, begin: Box<Begin>) {
+    pub(super) fn begin(&self, begin: Begin) {
         let mut waiting = self.waiting();
         waiting.order.push_back(begin.ticket);
         waiting.begins.insert(begin.ticket, begin);
