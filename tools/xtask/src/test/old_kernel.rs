@@ -93,7 +93,7 @@ fn image(folder: &Path, tests: &Path) -> anyhow::Result<PathBuf> {
     if root.exists() {
         fs::remove_dir_all(&root)?;
     }
-    for place in ["bin", "proc", "sys", "tmp"] {
+    for place in ["bin", "dev", "proc", "sys", "tmp"] {
         fs::create_dir_all(root.join(place))?;
     }
     let mut programs = vec![(tests.to_owned(), "paths")];
@@ -125,6 +125,7 @@ export PATH=/bin TRUETICK_SKIPS=/tmp/skips
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t tmpfs tmp /tmp
+mount -t devtmpfs dev /dev
 : > /tmp/skips
 paths {TESTS}
 while IFS= read -r line; do echo "{SKIP}$line"; done < /tmp/skips
