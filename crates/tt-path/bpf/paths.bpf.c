@@ -172,6 +172,12 @@ static __always_inline __u64 port_index(__u16 port)
 	return index & 0xffff;
 }
 
+// Keys are made of whole words: without CAP_PERFMON the verifier of Linux 6.1 rejects half of a word where a pointer was.
+static __always_inline __u64 pair(__u32 low, __u32 high)
+{
+	return low | (__u64)high << 32;
+}
+
 static __always_inline __u16 fold(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -191,6 +197,17 @@ static __always_inline __u64 sum_address(const __u32 *words)
 	return (__u64)words[0] + words[1] + words[2] + words[3];
 }
 
+// No loop: for each condition that it knows, the verifier of Linux 6.1 follows the other branch too, unless the process has
+// CAP_PERFMON.
+#define ADD_CHUNK(i) \
+	if (chunks <= (i)) \
+		goto rest; \
+	if (bpf_xdp_load_bytes(ctx, offset + (i) * CHUNK_LEN, chunk, CHUNK_LEN) < 0) \
+		return -1; \
+	sum += (__u32)bpf_csum_diff(0, 0, chunk, CHUNK_LEN, 0);
+#define ADD_5(i) ADD_CHUNK(i) ADD_CHUNK(i + 1) ADD_CHUNK(i + 2) ADD_CHUNK(i + 3) ADD_CHUNK(i + 4)
+#define ADD_20(i) ADD_5(i) ADD_5(i + 5) ADD_5(i + 10) ADD_5(i + 15)
+
 // The sum of `len` bytes at `offset`, at least one, or -1 if the frame is shorter. Not static: the verifier looks at it once
 // only. The bytes are copied, because a pointer into the packet with a variable offset would need CAP_PERFMON.
 __attribute__((noinline)) __s64 sum_bytes(struct xdp_md *ctx, __u32 offset, __u32 len)
@@ -199,16 +216,13 @@ __attribute__((noinline)) __s64 sum_bytes(struct xdp_md *ctx, __u32 offset, __u3
 	const __u32 last = len - 1;
 	if (last >= CHUNKS * CHUNK_LEN - 1)
 		return -1;
-	for (__u32 i = 0; i < CHUNKS && i < last / CHUNK_LEN; i++) {
-		if (bpf_xdp_load_bytes(ctx, offset, chunk, CHUNK_LEN) < 0)
-			return -1;
-		sum += (__u32)bpf_csum_diff(0, 0, chunk, CHUNK_LEN, 0);
-		offset += CHUNK_LEN;
-	}
-	// From 1 to CHUNK_LEN by its form: a comparison with zero proves nothing to the verifier of Linux 6.1.
-	const __u64 rest = (last & (CHUNK_LEN - 1)) + 1;
+	const __u64 chunks = last / CHUNK_LEN;
+	ADD_20(0) ADD_20(20) ADD_20(40) ADD_20(60)
+rest:
 	__builtin_memset(chunk, 0, sizeof(chunk));
-	if (bpf_xdp_load_bytes(ctx, offset, chunk, rest) < 0)
+	// From 1 to CHUNK_LEN by its form: a comparison with zero proves nothing to the verifier of Linux 6.1.
+	const __u64 rest_len = (last & (CHUNK_LEN - 1)) + 1;
+	if (bpf_xdp_load_bytes(ctx, offset + chunks * CHUNK_LEN, chunk, rest_len) < 0)
 		return -1;
 	return sum + (__u32)bpf_csum_diff(0, 0, chunk, CHUNK_LEN, 0);
 }
@@ -309,8 +323,6 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 	if (!is_ip6 && fold(sum4(ip4)) != 0xffff)
 		return BAD_CHECKSUM;
 	struct channel *channel = (void *)(udp + 1);
-	struct key4 key4 = {};
-	struct key6 key6 = {};
 	__u16 chan = 0, channel_len = 0;
 	if (port == PORT_LISTENER) {
 		if ((void *)(channel + 1) > end || udp_len < UDP_LEN + CHANNEL_LEN)
@@ -330,14 +342,16 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 		return OTHER_HOST;
 	struct flow *flow;
 	if (is_ip6) {
-		__builtin_memcpy(key6.from, ip6->src, sizeof(key6.from));
-		__builtin_memcpy(key6.to, ip6->dst, sizeof(key6.to));
-		key6.fport = udp->sport, key6.tport = udp->dport, key6.chan = chan, key6.iface = slot;
-		flow = bpf_map_lookup_elem(&flows6, &key6);
+		const __u64 ends = pair(udp->sport | (__u32)udp->dport << 16, chan | slot << 16);
+		const __u64 key6[] = { pair(ip6->src[0], ip6->src[1]), pair(ip6->src[2], ip6->src[3]),
+				       pair(ip6->dst[0], ip6->dst[1]), pair(ip6->dst[2], ip6->dst[3]), ends };
+		_Static_assert(sizeof(key6) == sizeof(struct key6), "a key");
+		flow = bpf_map_lookup_elem(&flows6, key6);
 	} else {
-		key4.from = ip4->src, key4.to = ip4->dst;
-		key4.fport = udp->sport, key4.tport = udp->dport, key4.chan = chan, key4.iface = slot;
-		flow = bpf_map_lookup_elem(&flows4, &key4);
+		const __u64 ends = pair(udp->sport | (__u32)udp->dport << 16, chan | slot << 16);
+		const __u64 key4[] = { pair(ip4->src, ip4->dst), ends };
+		_Static_assert(sizeof(key4) == sizeof(struct key4), "a key");
+		flow = bpf_map_lookup_elem(&flows4, key4);
 	}
 	const int is_strip = port == PORT_LISTENER;
 	if (!flow || flow->kind != (is_strip ? KIND_STRIP : KIND_ADD) || flow->family != (is_ip6 ? 6 : 4))
@@ -354,7 +368,7 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 	const __u16 csum = udp->csum;
 	if (!csum && (is_ip6 || !is_strip))
 		return ZERO_CHECKSUM;
-	__u32 hop_index = flow->hop;
+	__u64 hop_index = flow->hop;
 	struct hop *hop = bpf_map_lookup_elem(&hops, &hop_index);
 	if (!hop || !hop->valid)
 		return NO_HOP;
@@ -369,14 +383,13 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 	if (UNLIKELY(reason != RELAYED))
 		return reason;
 
-	__u32 path = flow->path, meter_index = flow->meter;
+	__u64 path = flow->path, meter_index = flow->meter;
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &path);
 	if (!tally)
 		return NO_FLOW;
-	struct meter *meter = 0;
 	__u64 cost = 0;
 	if (meter_index != NO_METER) {
-		meter = bpf_map_lookup_elem(&meters, &meter_index);
+		struct meter *meter = bpf_map_lookup_elem(&meters, &meter_index);
 		if (!meter)
 			return NO_FLOW;
 		reason = spend(meter, now, ip_len + new_udp_len, &cost);
@@ -404,6 +417,8 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 			new_csum = 0xffff;
 	}
 	if (UNLIKELY(bpf_xdp_adjust_head(ctx, is_strip ? CHANNEL_LEN : -CHANNEL_LEN))) {
+		// Not the pointer of before: it may be null, and Linux 6.1 follows the branch that a known null does not take.
+		struct meter *meter = bpf_map_lookup_elem(&meters, &meter_index);
 		if (meter)
 			__sync_fetch_and_add(&meter->full_at, -cost);
 		return HEADROOM;

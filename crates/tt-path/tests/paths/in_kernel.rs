@@ -1,11 +1,13 @@
 //! Tables and errors in the kernel.
 
+use std::net::UdpSocket;
+use std::os::fd::AsFd as _;
 use std::process::Command;
 
 use nix::unistd::{Uid, setresuid};
 use testkit::{Requirement, find_program, require};
 use tt_model::{Nanos, SplitMix64};
-use tt_path::{Capacity, Direction, PathError, Paths, Reason};
+use tt_path::{Capacity, Direction, PathError, Paths, Reason, Steering};
 
 use crate::subject::{IFINDEX, InKernel, Subject};
 use crate::{check, require_kernel, vectors};
@@ -65,6 +67,13 @@ fn without_a_slot_nothing_is_relayed() {
     assert_eq!(fresh.board().proof(IFINDEX).proof, tt_path::Proof::Off);
 }
 
+#[test]
+fn the_steering_program_is_accepted() {
+    let Some(_) = require_kernel() else { return };
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    drop(Steering::load(&["192.0.2.1".parse().unwrap()], &[socket.as_fd()]).unwrap());
+}
+
 /// Root, who can give privileges up.
 pub(crate) fn root() -> Result<(), &'static str> {
     if Uid::effective().is_root() { Ok(()) } else { Err("the process is not root's") }
@@ -76,14 +85,15 @@ fn cap_bpf_and_cap_net_admin_are_enough_and_each_is_needed() {
     let Some(_) = require_kernel() else { return };
     let Some(()) = require(Requirement::Privilege, root()) else { return };
     let Some(setpriv) = require(Requirement::Program, find_program("setpriv", "util-linux")) else { return };
-    let test = "in_kernel::two_writers_write_the_same_tables";
-    for (capabilities, is_enough) in [("+bpf,+net_admin", true), ("+bpf", false), ("+net_admin", false)] {
+    let tests = ["in_kernel::two_writers_write_the_same_tables", "in_kernel::the_steering_program_is_accepted"];
+    let cases = [("+bpf,+net_admin", true), ("+bpf", false), ("+net_admin", false)];
+    for ((capabilities, is_enough), test) in cases.into_iter().flat_map(|case| tests.map(|test| (case, test))) {
         let mut command = Command::new(&setpriv);
         command.args(["--inh-caps", "-all", "--bounding-set", &format!("-all,{capabilities}")]);
         command.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
         let output = command.env_remove("TRUETICK_SKIPS").output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{capabilities}: {text}");
+        assert!(output.status.success(), "{capabilities}, {test}: {text}");
         assert_eq!(text.contains("is skipped: privilege: the kernel denies BPF"), !is_enough, "{capabilities}: {text}");
     }
 }
