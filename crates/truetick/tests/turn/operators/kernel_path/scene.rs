@@ -59,7 +59,8 @@ pub(in crate::operators) fn network(tx_checksums: &str) -> Result<Network, Strin
             "-n {p} link set r0 up",
             "-n {s} route add 10.93.0.0/24 via 10.92.0.1",
             "-n {p} route add default via 10.93.0.1",
-            "-n {c} route add 10.92.0.0/24 via 10.91.0.2",
+            // Chromium looks for the address of its default route.
+            "-n {c} route add default via 10.91.0.2",
             "-n {s} route add 2a00:93::/64 via 2a00:92::1",
             "-n {p} route add default via 2a00:93::1",
             "netns exec {r} sysctl -q -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
