@@ -18,11 +18,17 @@ const BINDING: &[u8] = b"\x00\x01\x00\x00\x21\x12\xA4\x42AAAABBBBCCCC";
 
 /// An address whose port was free for UDP and TCP a moment ago, below the ports that the kernel chooses.
 fn free(host: &str) -> SocketAddr {
-    let addrs = (26_000..29_000).map(|port| SocketAddr::new(host.parse().unwrap(), port));
     let is_free = |addr: &SocketAddr| UdpSocket::bind(addr).is_ok() && TcpListener::bind(addr).is_ok();
     // Tests run at the same time: each begins at another port.
     let skipped = std::process::id() as usize % 1_000 + 3 * (host.len() + host.as_bytes()[host.len() - 1] as usize);
-    addrs.skip(skipped).find(is_free).unwrap()
+    let mut found = None;
+    // Another test may have all of these ports as relays for a while.
+    wait("a free port", || {
+        let addrs = (26_000..29_000).map(|port| SocketAddr::new(host.parse().unwrap(), port));
+        found = addrs.skip(skipped).find(is_free);
+        found.is_some()
+    });
+    found.unwrap()
 }
 
 fn with_keys(server: &Operated, keys: &str) -> String {
