@@ -96,8 +96,6 @@ struct Entry {
     last_message_at: Nanos,
     /// Its entry in `deadlines`.
     deadline: Nanos,
-    /// It has sent a whole TLS record, and waits for the server.
-    has_greeted: bool,
     /// It is in the list of connections to flush.
     is_dirty: bool,
     /// It is in the list of connections to close; nothing more is read from it.
@@ -284,11 +282,13 @@ impl Streams {
             let slots = self.deadlines.iter().take(DISPLACED_AMONG).map(|(_, slot)| *slot);
             slots.filter_map(|slot| Some((slot, self.entry(slot)?)))
         };
-        let waits_for_client = |entry: &Entry| match entry.stage {
+        let waits_for_client = |slot: u32, entry: &Entry| match entry.stage {
             Stage::Established => entry.last_message_at < now && !server.has_allocation(now, &entry.flow),
-            Stage::ProxyHeader | Stage::New | Stage::Handshake | Stage::TlsReady => !entry.has_greeted,
+            Stage::ProxyHeader | Stage::New | Stage::Handshake | Stage::TlsReady => {
+                self.half_open.contains(&(entry.source, entry.serial, slot))
+            }
         };
-        let found = first().find(|(_, entry)| waits_for_client(entry));
+        let found = first().find(|(slot, entry)| waits_for_client(*slot, entry));
         found.or_else(|| first().find(|(_, entry)| entry.stage != Stage::Established)).map(|(slot, _)| slot)
     }
 
@@ -327,7 +327,6 @@ impl Streams {
             stage,
             last_message_at: now,
             deadline,
-            has_greeted: false,
             is_dirty: false,
             is_ending: false,
         });

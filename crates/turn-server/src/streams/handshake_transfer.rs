@@ -16,7 +16,6 @@ impl Streams {
         let Some(connection) = entry.connection.take() else { return };
         if connection.has_whole_greeting() {
             // Else a flood of connections that say nothing would displace it before its handshake gets CPU time.
-            entry.has_greeted = true;
             self.half_open.remove(&(entry.source, entry.serial, slot));
         }
         if let Err(error) = poller.remove_stream(&connection) {
