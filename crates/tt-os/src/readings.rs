@@ -2,7 +2,11 @@
 
 use crate::machine::value_of;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike as _};
 use std::fs;
+
+/// One step of the kernel's USER_HZ, microseconds.
+const TICK_US: f64 = 10_000.0;
 
 /// Counters of the machine and of this process at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +19,8 @@ pub struct Readings {
     pub cpu_idle: u64,
     /// CPUs that the time is of.
     pub cpus: usize,
+    /// CPU time of this process and of those that it started and waited for, microseconds.
+    pub cpu_own_us: u64,
     /// Microseconds in which some task waited for a CPU; `None` where the kernel has no pressure readings.
     pub pressure_cpu_us: Option<u64>,
     /// Interrupts of all CPUs.
@@ -42,6 +48,10 @@ impl Readings {
             readings.faults_minor = unsigned(usage.minor_page_faults());
             readings.faults_major = unsigned(usage.major_page_faults());
         }
+        for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {
+            let used = getrusage(who).map_or(0, |usage| micros(usage.user_time()) + micros(usage.system_time()));
+            readings.cpu_own_us += used;
+        }
         readings
     }
 
@@ -54,6 +64,7 @@ impl Readings {
             cpu_steal: self.cpu_steal.saturating_sub(earlier.cpu_steal),
             cpu_idle: self.cpu_idle.saturating_sub(earlier.cpu_idle),
             cpus: self.cpus,
+            cpu_own_us: self.cpu_own_us.saturating_sub(earlier.cpu_own_us),
             pressure_cpu_us: pressure.map(|(now, then)| now.saturating_sub(then)),
             interrupts: self.interrupts.saturating_sub(earlier.interrupts),
             switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
@@ -74,6 +85,14 @@ impl Readings {
     pub fn active_cpus(&self) -> f64 {
         let active = self.cpu_total.saturating_sub(self.cpu_idle).saturating_sub(self.cpu_steal);
         if self.cpu_total == 0 { 0.0 } else { active as f64 / self.cpu_total as f64 * self.cpus as f64 }
+    }
+
+    /// CPUs that other processes or interrupts used, 0 to `cpus`. Call it on a difference. A process that this one
+    /// started counts as another until it was waited for.
+    #[must_use]
+    pub fn others_cpus(&self) -> f64 {
+        let wall_us = self.cpu_total as f64 / self.cpus.max(1) as f64 * TICK_US;
+        if self.cpu_total == 0 { 0.0 } else { (self.active_cpus() - self.cpu_own_us as f64 / wall_us).max(0.0) }
     }
 
     /// Reads the texts of `/proc/stat` and `/proc/pressure/cpu`; the counters of this process stay 0.
@@ -98,6 +117,10 @@ impl Readings {
             ..Self::default()
         }
     }
+}
+
+fn micros(time: TimeVal) -> u64 {
+    unsigned(time.num_microseconds())
 }
 
 fn unsigned(count: impl Into<i64>) -> u64 {
@@ -133,6 +156,28 @@ mod tests {
         let since = readings.since(&Readings::default());
         assert_eq!((since.steal_share(), since.active_cpus()), (80.0 / 360.0, 190.0 / 360.0));
         assert_eq!(Readings::of_machine(stat, "").pressure_cpu_us, None);
+    }
+
+    #[test]
+    fn other_processes_are_what_this_one_did_not_use() {
+        // Two CPUs for 2 s: one busy all the time, the other for a tenth of it.
+        let busy = Readings { cpu_total: 400, cpu_idle: 180, cpus: 2, ..Readings::default() };
+        assert!((busy.others_cpus() - 1.1).abs() < 1e-9, "{busy:?}");
+        let own = Readings { cpu_own_us: 2_000_000, ..busy };
+        assert!((own.others_cpus() - 0.1).abs() < 1e-9, "{own:?}");
+        // The kernel counts a process exactly and CPUs by samples.
+        assert!(Readings { cpu_own_us: 2_300_000, ..busy }.others_cpus().abs() < 1e-9);
+        assert!(Readings::default().others_cpus().abs() < 1e-9);
+    }
+
+    #[test]
+    fn own_time_has_that_of_the_processes_which_ended() {
+        let before = Readings::take();
+        let loops = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let shell = std::process::Command::new("sh").args(["-c", loops]).status();
+        assert!(shell.is_ok_and(|status| status.success()));
+        let window = Readings::take().since(&before);
+        assert!(window.cpu_own_us >= 30_000, "{window:?}");
     }
 
     #[test]

@@ -35,7 +35,9 @@ pub use aim::{Aim, Sizes, Verdict};
 pub use bootstrap::{Bootstrap, Estimate};
 pub use counts::Counts;
 pub use document::Document;
-pub use environment::{Build, Disturbance, Environment, FORCED, Machine, PRESSURE_PCT_MAX, STEAL_PCT_MAX, Timing};
+pub use environment::{
+    Build, Disturbance, Environment, FORCED, Machine, OTHERS_CPUS_MAX, PRESSURE_PCT_MAX, STEAL_PCT_MAX, Timing,
+};
 pub use figures::{AblationStep, CauseRate, Class, Figures, Layout, Sharing, Way};
 pub use row::{Mark, Published, Quantiles, Row, RowText, Statistic, Unit};
 pub use runs::Runs;

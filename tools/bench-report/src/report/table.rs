@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::report::environment::percent;
+use crate::report::environment::{cpus, percent};
 use crate::report::{Environment, Estimate, Mark, Published, Report, Row, Statistic, Unit};
 
 impl Report {
@@ -116,9 +116,11 @@ impl Environment {
         let count = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), |count| count.to_string());
         writeln!(
             to,
-            "{:.0} s; steal {}, CPU pressure {}; switches {} wanted, {} suffered; page faults {}; interrupts {}",
+            "{:.0} s; steal {}, other processes on {} CPUs, CPU pressure {}; switches {} wanted, {} suffered; page faults \
+             {}; interrupts {}",
             disturbance.wall_s,
             percent(disturbance.steal_pct),
+            cpus(disturbance.others_cpus),
             percent(disturbance.psi_cpu_pct),
             count(disturbance.voluntary_switches),
             count(disturbance.involuntary_switches),

@@ -84,6 +84,7 @@ fn disturbance(during: &Readings, wall_s: f64) -> Disturbance {
     Disturbance {
         wall_s,
         steal_pct: Some(during.steal_share() * 100.0),
+        others_cpus: Some(during.others_cpus()),
         psi_cpu_pct: pressure,
         voluntary_switches: Some(during.switches_voluntary),
         involuntary_switches: Some(during.switches_involuntary),

@@ -9,14 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use tt_os::readings::Readings;
 
-use crate::report::{Environment, FORCED, PRESSURE_PCT_MAX, STEAL_PCT_MAX};
+use crate::report::{Environment, FORCED, OTHERS_CPUS_MAX, PRESSURE_PCT_MAX, STEAL_PCT_MAX};
 
 /// How long the machine is watched before a run: 200 steps of the kernel's clock on each CPU.
 const WINDOW: Duration = Duration::from_secs(2);
-
-/// CPUs that other processes may use. An idle system with its daemons uses less than 0.05; a single spinning thread
-/// uses 1, and a tenth of a CPU is already within reach of the tails (p90) of a row on that CPU.
-const OTHERS_CPUS_MAX: f64 = 0.1;
 
 /// Action on a busy machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +99,7 @@ impl Exclusive {
 
 /// Returns each bound that the machine exceeded in `wall`, or `None` if it was quiet.
 fn busy(during: &Readings, wall: Duration) -> Option<String> {
-    let (others, steal_pct) = (during.active_cpus(), during.steal_share() * 100.0);
+    let (others, steal_pct) = (during.others_cpus(), during.steal_share() * 100.0);
     let pressure_pct = during.pressure_cpu_us.map_or(0.0, |us| us as f64 / 1e4 / wall.as_secs_f64());
     let mut reasons = Vec::new();
     if others > OTHERS_CPUS_MAX {
