@@ -102,12 +102,16 @@ macro_rules! lines {
 /// Intent to verdict at a fixed rate.
 macro_rules! open_loop {
     ($name:literal, $per_second:literal, $spins:literal, $intents:literal) => {
+        open_loop!($name, $per_second, $spins, $intents, false)
+    };
+    ($name:literal, $per_second:literal, $spins:literal, $intents:literal, $over_tcp:literal) => {
         Entry {
             engine: ENGINE,
             name: concat!("gate_", $name, "_ns"),
             make: || {
                 let names = [concat!("gate_", $name, "_ns"), concat!("gate_", $name, "_echo_ns")];
-                let mode = Mode { names, per_second: $per_second, spins: $spins, intents: $intents };
+                let mode =
+                    Mode { names, per_second: $per_second, spins: $spins, over_tcp: $over_tcp, intents: $intents };
                 Ok(Box::new(OpenLoop::new(mode)?))
             },
             counted: false,
@@ -179,6 +183,7 @@ fn whole_ways() -> Vec<Entry> {
         open_loop!("open_100k", 100_000.0, true, 4_096),
         open_loop!("open_1m", 1_000_000.0, true, 4_096),
         open_loop!("open_sleeping", 10_000.0, false, 512),
+        open_loop!("open_tcp", 100_000.0, true, 4_096, true),
         Entry {
             engine: ENGINE,
             name: "gate_new_durable_ns",

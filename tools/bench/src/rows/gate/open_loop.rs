@@ -2,6 +2,7 @@
 
 mod echo;
 mod running;
+mod session;
 
 use std::thread;
 
@@ -15,6 +16,7 @@ use crate::harness::cpus;
 use crate::harness::operation::{Bench, Finished};
 use crate::harness::plan::Plan;
 use crate::report::{Bootstrap, Row, RowText, Samples, Unit};
+use session::SessionLine;
 
 /// Slots of each ring: a run that the gate cannot follow has room for all of it.
 const SLOTS: usize = 1 << 13;
@@ -41,6 +43,8 @@ pub(super) struct Mode {
     pub(super) per_second: f64,
     /// The gate's thread polls; otherwise it sleeps, as by default.
     pub(super) spins: bool,
+    /// Each intent comes over a TCP connection.
+    pub(super) over_tcp: bool,
     /// Recorded intents of a block; as many before them are not recorded.
     pub(super) intents: usize,
 }
@@ -78,7 +82,7 @@ impl OpenLoop {
         let (first, last) = ends()?;
         let gate = running::with_gate(self.mode.spins, last, |line| {
             self.pinned(first, |intents, orders, recorded| {
-                let times = run(line, intents, (self.mode.per_second, clock, scale))?;
+                let times = self.run_way(line, intents, (clock, scale))?;
                 for (verdict, order) in line.verdicts().iter().zip(orders) {
                     ensure!(is_expected(verdict, order), "void: {verdict:?}, {:?}", names(verdict.reasons));
                 }
@@ -89,9 +93,21 @@ impl OpenLoop {
             })
         })?;
         let echo = echo::with_echo(self.mode.spins, last, |line| {
-            self.pinned(first, |intents, _, _| run(line, intents, (self.mode.per_second, clock, scale)))
+            self.pinned(first, |intents, _, _| self.run_way(line, intents, (clock, scale)))
         })?;
         Ok([gate, echo])
+    }
+
+    /// Runs `intents` straight into `line`, or over a connection.
+    fn run_way(&self, line: &mut impl Line, intents: &[OrderIntent], time: (Clock, Scale)) -> anyhow::Result<Times> {
+        let pace = (self.mode.per_second, time.0, time.1);
+        if !self.mode.over_tcp {
+            return run(line, intents, pace);
+        }
+        let mut session = SessionLine::connect(line)?;
+        let times = run(&mut session, intents, pace)?;
+        session.end()?;
+        Ok(times)
     }
 
     /// Calls `run` on a pinned thread for the unrecorded intents, then for the recorded ones, and returns the times of those.
@@ -175,7 +191,7 @@ impl Bench for OpenLoop {
     }
 
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
-        let Mode { names, per_second, spins, .. } = self.mode;
+        let Mode { names, per_second, spins, over_tcp, .. } = self.mode;
         let how = if spins { "both threads poll" } else { "the producer polls, the other thread sleeps" };
         let whats = [
             "from when an intent is to be sent to its verdict, open loop: IntentSender, the thread of the gate with its \
@@ -187,6 +203,10 @@ impl Bench for OpenLoop {
             let mut row = Row::of(text, &self.samples[at], 1, bootstrap)?;
             let waiting = self.waiting_max[at];
             row.notes.push(format!("{per_second} intents/s; {how}; at most {waiting} were under way"));
+            if over_tcp {
+                row.notes
+                    .push("the producer writes each intent to a TCP connection over lo and reads it there".to_owned());
+            }
             Some(Finished { row, samples: self.samples[at].clone() })
         };
         (0..names.len()).filter_map(row).collect()
