@@ -75,8 +75,12 @@ mod tests {
             };
             scale.ns_f64((0..2_000).map(once).min().unwrap() as f64)
         };
-        let delays = [2_000.0, 4_000.0].map(|ns| Delay::calibrate(clock, scale, ns));
-        let longer = least(delays[1]) - least(delays[0]);
-        assert!((1_700.0..2_300.0).contains(&longer), "{longer} ns for {} ns", delays[1].ns() - delays[0].ns());
+        let longer = |_| {
+            let delays = [2_000.0, 4_000.0].map(|ns| Delay::calibrate(clock, scale, ns));
+            least(delays[1]) - least(delays[0])
+        };
+        // A core may change its frequency between calibration and use. It does not do so every time.
+        let tries: Vec<f64> = (0..20).map(longer).collect();
+        assert!(tries.iter().any(|longer| (1_900.0..2_100.0).contains(longer)), "{tries:?} ns for 2,000 ns");
     }
 }
