@@ -102,8 +102,8 @@ pub struct Disturbance {
     pub steal_pct: Option<f64>,
     /// CPUs that other processes and interrupts used.
     pub others_cpus: Option<f64>,
-    /// Share of the time in which some task waited for a CPU (`/proc/pressure/cpu`), per cent. It counts the bench's own
-    /// threads where a row has more of them than CPUs.
+    /// Share of the time in which some task waited for a CPU (`/proc/pressure/cpu`), per cent. The bench's own
+    /// threads are among those tasks.
     pub psi_cpu_pct: Option<f64>,
     /// Context switches that this process asked for.
     pub voluntary_switches: Option<u64>,
