@@ -160,15 +160,11 @@ fn status_of(result: anyhow::Result<ExitCode>) -> ExitCode {
         eprintln!("truetick: {}", one_line(&format!("{error:#}")));
         #[cfg(feature = "bench")]
         if error.is::<::bench::BusyError>() {
-            return ExitCode::from(STATUS_BUSY);
+            return ExitCode::from(::bench::STATUS_BUSY);
         }
         ExitCode::FAILURE
     })
 }
-
-/// Exit status if the machine is too busy to measure.
-#[cfg(feature = "bench")]
-const STATUS_BUSY: u8 = 3;
 
 /// Whether the program was started by the name of coturn's.
 #[cfg(feature = "turn")]

@@ -29,7 +29,7 @@ pub mod why;
 
 pub use bench_report::{report, verify};
 pub use harness::cpus::cpu_pair;
-pub use harness::exclusive::{BusyError, WhenBusy};
+pub use harness::exclusive::{BusyError, STATUS_BUSY, WhenBusy, exit_code};
 pub use harness::results::Destination;
 pub use rows::market::streams::{Programs, echo};
 pub use rows::registry::Selection;

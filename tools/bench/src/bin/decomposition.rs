@@ -1,6 +1,7 @@
 //! Measures the decomposition of the ring's median that BENCHMARKING.md registers.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use bench::WhenBusy;
 use bench::decomposition::{Options, ProcessPlan, run, run_process};
@@ -26,8 +27,12 @@ struct Cli {
     process: Option<Vec<usize>>,
 }
 
-fn main() -> anyhow::Result<()> {
-    let Cli { out, cpus, quick, force, process } = Cli::parse();
+fn main() -> ExitCode {
+    bench::exit_code(perform(Cli::parse()))
+}
+
+fn perform(cli: Cli) -> anyhow::Result<()> {
+    let Cli { out, cpus, quick, force, process } = cli;
     if let Some([number, sender, receiver, rounds, warmup, events]) = process.as_deref() {
         let plan = ProcessPlan { cpus: [*sender, *receiver], rounds: *rounds, events: (*warmup, *events) };
         return run_process(*number as u64, &plan);

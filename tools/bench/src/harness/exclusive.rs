@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File, TryLockError};
+use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,20 @@ impl fmt::Display for BusyError {
 }
 
 impl Error for BusyError {}
+
+/// Exit status if the machine is too busy to measure.
+pub const STATUS_BUSY: u8 = 3;
+
+/// Returns the exit status of a program that measures, after printing the error in one line.
+pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    eprintln!("{error:#}");
+    ExitCode::from(status(&error))
+}
+
+fn status(error: &anyhow::Error) -> u8 {
+    if error.is::<BusyError>() { STATUS_BUSY } else { 1 }
+}
 
 /// Held while a bench runs.
 #[derive(Debug)]

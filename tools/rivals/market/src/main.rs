@@ -14,10 +14,11 @@ mod truetick;
 mod wire;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use bench::harness::exclusive::{Exclusive, WhenBusy};
+use bench::harness::exclusive::{Exclusive, WhenBusy, exit_code};
 use bench::harness::notes::Stamp;
 use bench::harness::random::shuffled;
 use bench::report::{Look, Runs};
@@ -88,8 +89,11 @@ struct Flags {
     out: Option<PathBuf>,
 }
 
-fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    exit_code(run(Cli::parse()))
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Some(Ask::Summarise { file, markdown }) => {
             let look = if markdown { Look::Markdown } else { Look::Terminal };

@@ -26,12 +26,13 @@ mod veth;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 
-use bench::harness::exclusive::{Exclusive, WhenBusy};
+use bench::harness::exclusive::{Exclusive, WhenBusy, exit_code};
 use bench::report::Look;
 use campaign::{Campaign, Cores};
 use rivals::{Contestant, Places};
@@ -119,8 +120,11 @@ enum Topology {
     Veth,
 }
 
-fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    exit_code(run(Cli::parse()))
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Some(Ask::Echo { listen }) => echo::serve(listen),
         Some(Ask::Prepare) => prepare::build(&places(&cli.flags)?),
