@@ -193,19 +193,9 @@ fn measure(server: &Running, ground: &Ground, go: impl FnOnce() -> anyhow::Resul
 }
 
 fn notes(plan: &Plan, places: &Places, stamp: &Stamp) -> Vec<String> {
-    let machine = tt_os::machine::Machine::read();
-    let unknown = || "unknown".to_owned();
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let mut notes = vec![
-        format!("run {}: commit {}, seed {}, topology veth", stamp.date, stamp.commit, plan.seed),
-        format!(
-            "machine: {}, kernel {}, load before {}",
-            machine.cpu_model.unwrap_or_else(unknown),
-            machine.kernel.unwrap_or_else(unknown),
-            load.trim()
-        ),
-        format!("settings: {} rounds, {} ms a run, window {WINDOW}", plan.rounds, plan.duration.as_millis()),
-    ];
+    let mut notes = bench::harness::notes::notes(stamp, tt_os::clock::calibration(), plan.seed);
+    notes.push("topology veth".to_owned());
+    notes.push(format!("settings: {} rounds, {} ms a run, window {WINDOW}", plan.rounds, plan.duration.as_millis()));
     notes.extend(ALL.map(|subject| format!("{}: {}", subject.name(), subject.version(places))));
     notes.push("not measured: a network card or a wire, rates".into());
     notes.extend(plan.forced.clone());
