@@ -17,11 +17,12 @@ use crate::distribution::median;
 use crate::flow::{self, Batches, One};
 use crate::hand_over::{self, HandOver};
 use crate::judging::{self, JUDGES, Judge, Manner, Profile};
+use crate::lines;
 use crate::orders::{self, BEGIN_NS, SMALL, STEP_NS};
 use crate::pace::{Plan, Probes};
 use crate::queues::{self, Queue};
 use crate::record::{COLUMNS, Record};
-use crate::rows::{Contestant, NO_QUEUE, Row, Work};
+use crate::rows::{Contestant, LINES, NO_QUEUE, Row, Work};
 
 /// Passes over all orders of one run of the gate alone.
 const PASSES: usize = 12;
@@ -57,6 +58,7 @@ pub(crate) fn run(campaign: &Campaign, stamp: &Stamp, calibration: &Calibration)
     notes.extend(campaign.queues.iter().map(|queue| format!("{}: {}", queue.name(), queue.what())));
     notes
         .push(format!("{NO_QUEUE}: both loops of flow_batches at once, each with a private buffer; the slower one"));
+    notes.push(format!("{LINES}: 1,024 cache lines in turn, filled by one core and read by the other, and no queue"));
     notes.extend(campaign.rows.iter().map(|row| format!("row {}: {}", row.name, row.what)));
     notes.push("not measured: hardware counters, more than two cores, energy".into());
     Runs::append(&campaign.out, &notes, &COLUMNS, &[])?;
@@ -119,12 +121,13 @@ impl Course<'_> {
             (Work::OneWay, Contestant::Queue(queue)) => self.one_way(queue),
             (Work::Judged, Contestant::Queue(queue)) => self.judged(queue),
             (Work::One | Work::Batches, Contestant::Queue(queue)) => self.flow(queue, row.work),
-            (Work::One | Work::Batches, Contestant::NoQueue) => self.flow_without_queue(),
+            (Work::One | Work::Batches, Contestant::NoQueue) => self.flow_without_queue(flow::without_queue),
+            (Work::One | Work::Batches, Contestant::Lines) => self.flow_without_queue(lines::measure),
             (Work::Judge { profile, manner, is_far }, Contestant::Judge(judge)) => {
                 Ok(self.judge(judge, profile, manner, is_far))
             }
             (Work::Judge { .. }, Contestant::Queue(_))
-            | (Work::OneWay | Work::Judged | Work::Judge { .. }, Contestant::NoQueue)
+            | (Work::OneWay | Work::Judged | Work::Judge { .. }, Contestant::NoQueue | Contestant::Lines)
             | (_, Contestant::Judge(_)) => anyhow::bail!("no such contestant in this row"),
         }
     }
@@ -182,10 +185,13 @@ impl Course<'_> {
         Ok(placed(record, run.probes))
     }
 
-    fn flow_without_queue(&self) -> anyhow::Result<Record> {
-        let run = flow::without_queue(&self.plan(&self.orders[..flow::ORDERS]))?;
+    fn flow_without_queue(
+        &self,
+        measure: fn(&Plan<'_>) -> anyhow::Result<flow::Alone>,
+    ) -> anyhow::Result<Record> {
+        let run = measure(&self.plan(&self.orders[..flow::ORDERS]))?;
         let flow::Alone { probes, events, ns_per_event, faults } = run;
-        anyhow::ensure!(faults == 0, "{faults} events out of order");
+        anyhow::ensure!(faults == 0, "{faults} events out of order or not whole");
         Ok(placed(Record { kind: "flow".into(), events, ns_per_event, ..Record::default() }, probes))
     }
 
@@ -222,7 +228,7 @@ fn contestants(row: &Row, queues: &[Queue]) -> Vec<Contestant> {
     match row.work {
         Work::OneWay | Work::Judged => queues(|_| true),
         Work::One => queues(Queue::differs_under_load),
-        Work::Batches => [queues(Queue::has_batches), vec![Contestant::NoQueue]].concat(),
+        Work::Batches => [queues(Queue::has_batches), vec![Contestant::NoQueue, Contestant::Lines]].concat(),
         Work::Judge { .. } => JUDGES.map(Contestant::Judge).to_vec(),
     }
 }

@@ -9,6 +9,7 @@ mod ends;
 mod flow;
 mod hand_over;
 mod judging;
+mod lines;
 mod orders;
 mod pace;
 mod queues;
@@ -17,10 +18,11 @@ mod rows;
 mod summary;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use bench::harness::exclusive::{Exclusive, WhenBusy};
+use bench::harness::exclusive::{Exclusive, WhenBusy, exit_code};
 use bench::harness::notes::Stamp;
 use bench::report::{Look, Runs};
 use clap::{Parser, Subcommand};
@@ -81,8 +83,11 @@ struct Flags {
     out: Option<PathBuf>,
 }
 
-fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    exit_code(run(Cli::parse()))
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Some(Ask::Summarise { file, markdown }) => {
             let look = if markdown { Look::Markdown } else { Look::Terminal };

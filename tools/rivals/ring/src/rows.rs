@@ -20,6 +20,8 @@ pub(crate) enum Work {
 
 /// The name of [`Contestant::NoQueue`] in files and tables.
 pub(crate) const NO_QUEUE: &str = "no_queue";
+/// The name of [`Contestant::Lines`] in files and tables.
+pub(crate) const LINES: &str = "lines";
 
 /// What a row compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(crate) enum Contestant {
     Queue(Queue),
     /// Both loops of a flow at once, with no queue between them: what the two cores could pass at most.
     NoQueue,
+    /// The cache lines of a flow in order, with no queue around them: what the way between the two cores passes at most.
+    Lines,
     Judge(Judge),
 }
 
@@ -35,6 +39,7 @@ impl Contestant {
         match self {
             Self::Queue(queue) => queue.name(),
             Self::NoQueue => NO_QUEUE,
+            Self::Lines => LINES,
             Self::Judge(judge) => judge.name(),
         }
     }

@@ -108,7 +108,7 @@ impl Summary {
         ]);
         for row in rows::ALL.iter().filter(|row| matches!(row.work, Work::One | Work::Batches)) {
             for class in CLASSES {
-                for contestant in queues::ALL.map(Queue::name).into_iter().chain([rows::NO_QUEUE]) {
+                for contestant in queues::ALL.map(Queue::name).into_iter().chain([rows::NO_QUEUE, rows::LINES]) {
                     let own = self.of(row, class, contestant);
                     if own.is_empty() {
                         continue;
