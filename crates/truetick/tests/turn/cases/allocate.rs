@@ -117,7 +117,10 @@ fn case_a49_even_ports_come_back() {
     stage.ledger();
     let allocations = pooled();
     assert_eq!((&allocations["live"], &allocations["created"]), (&0.into(), &ROUNDS.into()), "{allocations}");
-    assert!(ports.len() > 1_000, "drawn at random: {ports:?}");
+    // How often a port comes again is a matter of time: a waiting socket is used again after its rest. Drawn at random,
+    // they lie in every eighth of the range, however few they are.
+    let eighths: BTreeSet<_> = ports.iter().map(|port| (port - 49_152) / 2_048).collect();
+    assert_eq!(eighths.len(), 8, "drawn at random: {ports:?}");
     // Many at once find room: none of those before is missing.
     let mut callers: Vec<_> = (0..100).map(|_| stage.caller()).collect();
     let replies: BTreeSet<_> =
