@@ -58,7 +58,7 @@ pub(crate) fn run(campaign: &Campaign, stamp: &Stamp, calibration: &Calibration)
     notes.extend(campaign.queues.iter().map(|queue| format!("{}: {}", queue.name(), queue.what())));
     notes
         .push(format!("{NO_QUEUE}: both loops of flow_batches at once, each with a private buffer; the slower one"));
-    notes.push(format!("{LINES}: 1,024 cache lines in turn, filled by one core and read by the other, and no queue"));
+    notes.push(format!("{LINES}: no queue; one core fills 512 cache lines while the other reads the 512 before"));
     notes.extend(campaign.rows.iter().map(|row| format!("row {}: {}", row.name, row.what)));
     notes.push("not measured: hardware counters, more than two cores, energy".into());
     Runs::append(&campaign.out, &notes, &COLUMNS, &[])?;

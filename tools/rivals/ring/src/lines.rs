@@ -1,8 +1,7 @@
-//! The cache lines of a flow without a queue: one core fills them in order, the other reads them.
+//! The cache lines of a flow without a queue: one core fills [`HALF`] lines while the other reads the [`HALF`] before.
 //!
-//! A line has 64 bytes, of which the first word says that the others are there. Nothing else passes, but for one word
-//! back for every [`HALF`] lines, which lets the writer use them again. No queue that gives each event a line of its own
-//! can pass more.
+//! Nothing else passes, but for one word each way for so many lines. A queue that has each event on a line of its own
+//! passes the same lines, and more words.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +18,7 @@ const HALF: usize = 512;
 const LINES: usize = 2 * HALF;
 /// Events that are read before the time begins.
 const WARM_UP: u64 = 20 * LINES as u64;
-/// In a line's first word: nothing follows.
+/// In place of the number of filled halves: nothing follows.
 const END: u64 = u64::MAX;
 
 #[repr(align(64))]
@@ -34,63 +33,64 @@ pub(crate) fn measure(plan: &Plan<'_>) -> anyhow::Result<Alone> {
     let clock = plan.calibration.clock;
     let probe = PingPong::new();
     let lines: Vec<Line> = (0..LINES).map(|_| Line(std::array::from_fn(|_| AtomicU64::new(0)))).collect();
-    let read_halves = Apart(AtomicU64::new(0));
-    let write = || {
+    let (filled, emptied) = (Apart(AtomicU64::new(0)), Apart(AtomicU64::new(0)));
+    let fill = || {
         let end = clock.start().0 + plan.cycles;
-        let mut number = 0_u64;
         for half in 0_u64.. {
             // The lines of this half were last filled two halves ago.
-            while half >= 2 && read_halves.0.load(Ordering::Acquire) < half - 1 {
+            while half >= 2 && emptied.0.load(Ordering::Acquire) < half - 1 {
                 spin_loop();
             }
+            let number = half * HALF as u64;
             if number >= 2 * WARM_UP && clock.start().0 >= end {
-                lines[number as usize % LINES].0[0].store(END, Ordering::Release);
+                filled.0.store(END, Ordering::Release);
                 return;
             }
-            for line in &lines[number as usize % LINES..][..HALF] {
-                let [first, rest @ ..] = &line.0;
-                rest.iter().zip(words(number)).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
-                number += 1;
-                first.store(number, Ordering::Release);
+            for (line, number) in lines[number as usize % LINES..][..HALF].iter().zip(number..) {
+                line.0.iter().zip(words(number)).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
             }
+            filled.0.store(half + 1, Ordering::Release);
         }
     };
-    let read = || {
-        let (mut number, mut faults, mut began) = (0_u64, 0_u64, None);
+    let empty = || {
+        let (mut half, mut faults, mut began) = (0_u64, 0_u64, None);
         loop {
-            let line = &lines[number as usize % LINES].0;
-            let seen = line[0].load(Ordering::Acquire);
+            let number = half * HALF as u64;
+            let seen = loop {
+                let seen = filled.0.load(Ordering::Acquire);
+                if seen > half {
+                    break seen;
+                }
+                spin_loop();
+            };
+            // What was filled last stays unread, and does not count.
             if seen == END {
                 let end = clock.end();
                 let (first, begin) = began.unwrap_or((number, end));
                 return (number - first, end.since(begin), faults);
             }
-            if seen != number + 1 {
-                spin_loop();
-                continue;
+            for (line, number) in lines[number as usize % LINES..][..HALF].iter().zip(number..) {
+                let is_whole =
+                    line.0.iter().zip(words(number)).all(|(place, word)| place.load(Ordering::Relaxed) == word);
+                faults += u64::from(!is_whole);
             }
-            let is_whole =
-                line[1..].iter().zip(words(number)).all(|(place, word)| place.load(Ordering::Relaxed) == word);
-            faults += u64::from(!is_whole);
-            number += 1;
-            if number.is_multiple_of(HALF as u64) {
-                read_halves.0.store(number / HALF as u64, Ordering::Release);
-                if began.is_none() && number >= WARM_UP {
-                    began = Some((number, clock.start()));
-                }
+            emptied.0.store(half + 1, Ordering::Release);
+            if began.is_none() && number >= WARM_UP {
+                began = Some((number + HALF as u64, clock.start()));
             }
+            half += 1;
         }
     };
     let ran = on_two_cores(
         plan.cpus,
         || {
             let before = probe.ask(clock);
-            write();
+            fill();
             (before, probe.ask(clock))
         },
         || {
             probe.answer();
-            let seen = read();
+            let seen = empty();
             probe.answer();
             seen
         },
@@ -100,8 +100,8 @@ pub(crate) fn measure(plan: &Plan<'_>) -> anyhow::Result<Alone> {
     Ok(Alone { probes: Probes::of(plan.calibration, before, after), events, ns_per_event, faults })
 }
 
-/// The words of event `number` behind its first: no two events of a run have the same.
+/// The words of event `number`: no two events of a run have the same.
 #[inline(always)]
-fn words(number: u64) -> [u64; 7] {
+fn words(number: u64) -> [u64; 8] {
     std::array::from_fn(|at| number ^ (at as u64) << 56)
 }

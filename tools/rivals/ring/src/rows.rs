@@ -29,7 +29,7 @@ pub(crate) enum Contestant {
     Queue(Queue),
     /// Both loops of a flow at once, with no queue between them: what the two cores could pass at most.
     NoQueue,
-    /// The cache lines of a flow in order, with no queue around them: what the way between the two cores passes at most.
+    /// The cache lines of a flow, many at once, with no queue around them: what the way between the cores passes at most.
     Lines,
     Judge(Judge),
 }
