@@ -220,3 +220,23 @@ fn states_of_deribits_instruments_are_read() {
         assert_eq!((symbol, status.name()), (Symbol::new(b"BTC-22MAR19").unwrap(), name), "{frame}");
     }
 }
+
+/// hyperliquid.gitbook.io, "Subscriptions": `WsActiveSpotAssetCtx`, which has no index price and no funding.
+#[test]
+fn the_mark_price_of_hyperliquids_spot_markets_is_read() {
+    for (mid, expected) in [(r#""midPx":"24.51","#, Some(Decimal::new(2451, 2))), (r#""midPx":null,"#, None), ("", None)] {
+        let frame = format!(
+            r#"{{"channel":"activeSpotAssetCtx","data":{{"coin":"@107","ctx":{{"prevDayPx":"24.1","dayNtlVlm":"8906.0","markPx":"24.5",{mid}"circulatingSupply":"333927948.6","coin":"@107"}}}}}}"#
+        );
+        let mut buffer = EventBuffer::new(64, 64);
+        assert_eq!(read(Venue::Hyperliquid, &frame, &mut buffer), Ok(Event::Tickers));
+        let [ticker] = buffer.tickers() else { panic!("{frame}") };
+        assert_eq!((ticker.symbol, ticker.mark_px), (Symbol::new(b"@107").unwrap(), Some(Decimal::new(245, 1))));
+        assert_eq!((ticker.mid_px, ticker.index_px, ticker.funding_rate), (expected, None, None));
+    }
+    let symbol = Symbol::new(b"#5160").unwrap();
+    let frame = r##"{"channel":"l2Book","data":{"coin":"#5160","time":1783000000000,"levels":[[{"px":"0.44632","sz":"120.0","n":2}],[{"px":"0.45","sz":"7.0","n":1}]]}}"##;
+    let mut buffer = EventBuffer::new(64, 64);
+    let Ok(Event::BookSnapshot(snapshot)) = read(Venue::Hyperliquid, frame, &mut buffer) else { panic!("{frame}") };
+    assert_eq!((snapshot.symbol, snapshot.levels.px_decimals), (Some(symbol), 5), "an outcome's book is as any other");
+}

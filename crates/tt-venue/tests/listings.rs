@@ -268,3 +268,24 @@ fn every_status_of_kraken_is_known() {
         assert_eq!((listed.name.as_str(), listed.terms.status.name()), ("AAPLx/USD", name), "{word}");
     }
 }
+
+/// `outcomeMeta` (hyperliquid.gitbook.io, "Info endpoint" and "Asset IDs"): side `s` of outcome `o` is the coin
+/// `#` and `10 * o + s`. The list has no steps.
+#[test]
+fn outcomes_of_hyperliquid_have_a_coin_for_each_side() {
+    let perpetuals = r#"[{"universe":[{"name":"BTC","szDecimals":5}]}]"#;
+    let spot = r#"{"tokens":[{"name":"USDC","szDecimals":8,"index":0}],"universe":[]}"#;
+    let outcomes = r#"{"outcomes":[{"outcome":516,"name":"Recurring","description":"class:priceBinary|underlying:BTC|expiry:20260503-0600|targetPrice:78213|period:1d","sideSpecs":[{"name":"Yes"},{"name":"No"}],"quoteToken":"USDH"},{"outcome":7,"name":"Hypurr","description":"other","sideSpecs":[{"name":"Fish"},{"name":"Meat"}]}],"questions":[{"question":1,"name":"What will Hypurr eat?","description":"","fallbackOutcome":13,"namedOutcomes":[7],"settledNamedOutcomes":[]}]}"#;
+    let parse = Venue::Hyperliquid.rules().instruments.parse;
+    let listed = parse(format!("[{perpetuals},{spot},{outcomes}]").as_bytes()).unwrap();
+    let names: Vec<_> = listed.iter().map(|listing| (listing.symbol.as_str(), listing.name.as_str())).collect();
+    let sides = [("#5160", "#5160/USDH"), ("#5161", "#5161/USDH"), ("#70", "#70/USDC"), ("#71", "#71/USDC")];
+    assert_eq!(names, [&[("BTC", "BTC/USDC:USDC")], sides.as_slice()].concat());
+    for listing in &listed[1..] {
+        assert_eq!((listing.tick_size, listing.lot_size), (Decimal::new(1, 5), Decimal::new(1, 0)));
+        assert_eq!(listing.terms, Terms { kind: InstrumentKind::Event, ..Terms::default() });
+    }
+    let without = parse(format!("[{perpetuals},{spot}]").as_bytes()).unwrap();
+    assert_eq!(without, listed[..1], "it is asked for outcomes only if one is followed");
+    assert!(parse(format!("[{perpetuals},{spot},{{}}]").as_bytes()).is_err());
+}
