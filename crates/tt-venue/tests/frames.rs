@@ -224,7 +224,9 @@ fn states_of_deribits_instruments_are_read() {
 /// hyperliquid.gitbook.io, "Subscriptions": `WsActiveSpotAssetCtx`, which has no index price and no funding.
 #[test]
 fn the_mark_price_of_hyperliquids_spot_markets_is_read() {
-    for (mid, expected) in [(r#""midPx":"24.51","#, Some(Decimal::new(2451, 2))), (r#""midPx":null,"#, None), ("", None)] {
+    for (mid, expected) in
+        [(r#""midPx":"24.51","#, Some(Decimal::new(2451, 2))), (r#""midPx":null,"#, None), ("", None)]
+    {
         let frame = format!(
             r#"{{"channel":"activeSpotAssetCtx","data":{{"coin":"@107","ctx":{{"prevDayPx":"24.1","dayNtlVlm":"8906.0","markPx":"24.5",{mid}"circulatingSupply":"333927948.6","coin":"@107"}}}}}}"#
         );
@@ -239,4 +241,20 @@ fn the_mark_price_of_hyperliquids_spot_markets_is_read() {
     let mut buffer = EventBuffer::new(64, 64);
     let Ok(Event::BookSnapshot(snapshot)) = read(Venue::Hyperliquid, frame, &mut buffer) else { panic!("{frame}") };
     assert_eq!((snapshot.symbol, snapshot.levels.px_decimals), (Some(symbol), 5), "an outcome's book is as any other");
+}
+
+/// docs.kraken.com, unified WebSocket: the messages of version 2, with the class of assets in each request.
+#[test]
+fn derivatives_of_kraken_are_requested_by_their_class() {
+    let rules = Venue::KrakenDerivatives.rules();
+    assert_eq!((rules.name, rules.streams), ("kraken_derivatives", "wss://uws.kraken.com/v2/public"));
+    for topic in rules.topics {
+        assert!(topic.text.contains(r#""asset_class":"derivatives","#), "{}", topic.text);
+    }
+    assert!(Venue::Kraken.rules().topics.iter().all(|topic| !topic.text.contains("asset_class")));
+    let frame = r#"{"channel":"book","type":"update","data":[{"symbol":"PF_XBTUSD","bids":[{"price":61000.5,"qty":0.25}],"asks":[],"checksum":974942666,"timestamp":"2026-12-01T10:00:00.123456Z"}]}"#;
+    let mut buffer = EventBuffer::new(64, 64);
+    let Ok(Event::BookDelta(delta)) = read(Venue::KrakenDerivatives, frame, &mut buffer) else { panic!("{frame}") };
+    assert_eq!((delta.symbol, delta.checksum), (Symbol::new(b"PF_XBTUSD").unwrap(), Some(974_942_666)));
+    assert_eq!(buffer.levels(), [Level { px: 610_005, qty: 25 }]);
 }

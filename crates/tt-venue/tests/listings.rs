@@ -289,3 +289,36 @@ fn outcomes_of_hyperliquid_have_a_coin_for_each_side() {
     assert_eq!(without, listed[..1], "it is asked for outcomes only if one is followed");
     assert!(parse(format!("[{perpetuals},{spot},{{}}]").as_bytes()).is_err());
 }
+
+/// docs.kraken.com, unified WebSocket, channel `instrument`; symbols as "Get instruments" of the derivatives shows them.
+#[test]
+fn derivatives_of_kraken_are_named_by_what_they_settle_in() {
+    let whole = |size| Decimal::new(size, 0);
+    for (symbol, steps, name, kind, unit) in [
+        ("PF_XBTUSD", ("0.5", "0.0001"), "BTC/USD:USD", InstrumentKind::Perpetual, ContractUnit::Base),
+        ("PI_XBTUSD", ("0.5", "1"), "BTC/USD:BTC", InstrumentKind::Perpetual, ContractUnit::Inverse(whole(1))),
+        ("FF_XBTUSD_270326", ("1", "1000"), "BTC/USD:USD-20270326", InstrumentKind::Future, ContractUnit::Base),
+        (
+            "FI_XBTUSD_270326",
+            ("1", "1"),
+            "BTC/USD:BTC-20270326",
+            InstrumentKind::Future,
+            ContractUnit::Inverse(whole(1)),
+        ),
+    ] {
+        let (tick, lot) = steps;
+        let pair = format!(
+            r#"{{"symbol":"{symbol}","base":"BTC","quote":"USD","status":"online","qty_precision":4,"qty_increment":{lot},"price_precision":1,"price_increment":{tick},"qty_min":{lot}}}"#
+        );
+        let frame = format!(r#"{{"channel":"instrument","type":"snapshot","data":{{"assets":[],"pairs":[{pair}]}}}}"#);
+        let listed = only(Venue::KrakenDerivatives, &frame);
+        assert_eq!((listed.symbol.as_str(), listed.name.as_str(), listed.unit), (symbol, name, unit));
+        assert_eq!((listed.terms.kind, listed.terms.status.name()), (kind, "trading"), "{symbol}");
+        let end = Nanos::from_millis(1_806_073_200_000);
+        assert_eq!(listed.terms.expiry, (kind == InstrumentKind::Future).then_some(end), "{symbol}");
+        let decimal = |text: &str| Decimal::parse(text.as_bytes()).unwrap();
+        assert_eq!((listed.tick_size, listed.lot_size), (decimal(tick), decimal(lot)));
+        let unnamed = only(Venue::KrakenDerivatives, &frame.replace("\"base\"", "\"other\""));
+        assert_eq!(unnamed.name, symbol, "without its assets");
+    }
+}
