@@ -87,6 +87,29 @@ fn the_reference_price_of_binance_spot_may_be_absent() {
     }
 }
 
+/// "Trading Session Stream" of USD-M, the documented message; of commodities there are two kinds.
+#[test]
+fn sessions_of_underlying_markets_of_binance_are_read() {
+    let topic = Venue::BinanceUsdm.rules().topic(TopicKind::Sessions).unwrap();
+    assert_eq!((topic.text, topic.is_default, topic.names_symbol()), ("\"tradingSession\"", false, false));
+    assert_eq!(topic.streams, Some("wss://fstream.binance.com/market/stream"));
+    for (kind, word, market, session) in [
+        ("EquityUpdate", "OVERNIGHT", "stocks", "overnight"),
+        ("EquityUpdate", "PRE_MARKET", "stocks", "pre_market"),
+        ("EquityUpdate", "REGULAR", "stocks", "regular"),
+        ("EquityUpdate", "AFTER_MARKET", "stocks", "after_market"),
+        ("CommodityUpdate", "NO_TRADING", "commodities", "closed"),
+        ("CommodityUpdate", "LUNCH", "commodities", "unknown"),
+    ] {
+        let frame = format!(r#"{{"e":"{kind}","E":1765244143062,"t":1765242000000,"T":1765270800000,"S":"{word}"}}"#);
+        for frame in [frame.clone(), format!(r#"{{"stream":"tradingSession","data":{frame}}}"#)] {
+            let read = read(Venue::BinanceUsdm, &frame, &mut EventBuffer::new(64, 64));
+            let Ok(Event::Control(Control::Session(found))) = read else { panic!("{frame}: {read:?}") };
+            assert_eq!((found.market.name(), found.session.name()), (market, session), "{frame}");
+        }
+    }
+}
+
 /// docs.cdp.coinbase.com/exchange/websocket-feed/channels, "Level3 Channel".
 #[test]
 fn compact_arrays_of_coinbase_are_no_orders_of_the_full_channel() {
