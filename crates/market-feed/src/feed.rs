@@ -22,6 +22,7 @@ use tt_meter::Clock;
 use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 use tt_venue::Symbol;
+use tt_venue::event::TradingSession;
 
 use super::account::RequestLogin;
 use super::address::{Address, Addresses};
@@ -172,6 +173,14 @@ impl Feed {
         if let Some(count) = id.and_then(|id| self.messages.get(id.0 as usize)) {
             // This thread alone writes.
             count.store(count.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    /// Shows the session of a market that contracts of the venue follow.
+    fn take_session(&mut self, session: TradingSession) {
+        if self.status.take_session(session) {
+            let (venue, market) = (self.config.venue.name(), session.market.name());
+            tracing::info!(venue, market, session = session.session.name(), "market: trading session");
         }
     }
 

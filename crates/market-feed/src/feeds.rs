@@ -300,6 +300,7 @@ impl Followed {
             reconnects: 0,
             planned_reconnects: 0,
             silent_topics: Vec::new(),
+            sessions: Vec::new(),
             refused,
             snapshot_matches: 0,
             snapshot_mismatches: 0,

@@ -152,6 +152,7 @@ const fn state_row(applied: Applied) -> Option<Row> {
         | Applied::Book { update: BookUpdate::Buffered | BookUpdate::Compared, .. }
         | Applied::Status { .. }
         | Applied::ListChanged
+        | Applied::Session(_)
         | Applied::Control => None,
     }
 }

@@ -9,7 +9,7 @@ use hyper::{StatusCode, Uri};
 use tokio_tungstenite::tungstenite::Message;
 use tt_meter::Clock;
 use tt_model::sort_short_by;
-use tt_venue::listing::{ListRequest, Listing, distinguish};
+use tt_venue::listing::{ListRequest, Listing, PostedList, distinguish};
 
 use super::dial::Target;
 use super::rest::{self, Response, RestRequest, percent_encoded};
@@ -117,11 +117,12 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
                 }
             }
         }
-        ListRequest::Post(path, bodies) => {
+        ListRequest::Post(path, lists) => {
             let uris = feed.rest_uris(path)?;
             let mut answers = Vec::new();
-            for body in bodies {
-                let request = RestRequest::post("application/json", (*body).to_owned());
+            let is_followed = |posted: &PostedList| feed.symbols.iter().any(|symbol| symbol.starts_with(posted.prefix));
+            for posted in lists.iter().filter(|posted| posted.prefix.is_empty() || is_followed(posted)) {
+                let request = RestRequest::post("application/json", posted.body.to_owned());
                 let answer = rest_answer(&uris, request, clock).await?;
                 listed.date = answer.date.or(listed.date.take());
                 answers.push(answer.body);

@@ -6,7 +6,7 @@ use tt_market::counters::VenueCounters;
 use tt_meter::{Calibration, Histogram};
 use tt_model::{Decimal, Nanos, Price};
 use tt_venue::BookLevel;
-use tt_venue::event::AggressorSide;
+use tt_venue::event::{AggressorSide, TradingSession};
 use tt_venue::listing::OptionRight;
 
 use super::arrivals::SilentTopic;
@@ -20,7 +20,8 @@ use super::updates;
 use tt_status::accounting::{Accounting, Count, Quantiles};
 use tt_status::decimal_text::steps_text;
 use tt_status::market::{
-    Account, Book, Candle, Derivative, Feed, IngestRow, Level, Liquidation, MarketStatus, Refused, Terms, Trade,
+    Account, Book, Candle, Derivative, Feed, IngestRow, Level, Liquidation, MarketStatus, Refused, Session, Terms,
+    Trade,
 };
 use tt_status::timing;
 
@@ -71,6 +72,7 @@ impl Reader {
             reconnects: status.reconnects(),
             planned_reconnects: status.planned_reconnects,
             silent_topics: status.silent_topics.iter().map(silent_topic).collect(),
+            sessions: status.sessions.iter().map(session).collect(),
             refused: status.refusals.into_iter().map(refused).collect(),
             snapshot_matches: counters.snapshot_matches,
             snapshot_mismatches: counters.snapshot_mismatches,
@@ -205,6 +207,10 @@ const fn side(of: AggressorSide) -> &'static str {
 
 fn silent_topic(silent: &SilentTopic) -> tt_status::market::SilentTopic {
     tt_status::market::SilentTopic { symbol: silent.symbol.clone(), topic: silent.topic }
+}
+
+fn session(shown: &TradingSession) -> Session {
+    Session { market: shown.market.name(), session: shown.session.name() }
 }
 
 fn refused(refusal: Refusal) -> Refused {

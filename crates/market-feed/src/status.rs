@@ -8,6 +8,7 @@ use super::arrivals::SilentTopic;
 use super::frame_timings::Times;
 use super::topics::Refusal;
 use tt_status::market::{Difference, Incident};
+use tt_venue::event::TradingSession;
 
 /// Waiters check again after this long, even without a notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -40,6 +41,8 @@ pub struct FeedStatus {
     pub refusals: Vec<Refusal>,
     /// Topics that the venue accepted and does not send, at most 64.
     pub silent_topics: Vec<SilentTopic>,
+    /// The sessions of markets that contracts of the venue follow, as it has last sent them.
+    pub sessions: Vec<TradingSession>,
     /// The last levels of which a book and a REST snapshot differed, at most 16.
     pub differences: Vec<Difference>,
     /// The last incidents of its books, at most 32.
@@ -53,6 +56,16 @@ impl FeedStatus {
     #[must_use]
     pub const fn reconnects(&self) -> u64 {
         self.connections.saturating_sub(1)
+    }
+
+    /// Takes the session of a market; returns whether it is another one than before.
+    pub(super) fn take_session(&mut self, session: TradingSession) -> bool {
+        match self.sessions.iter_mut().find(|known| known.market == session.market) {
+            Some(known) if *known == session => return false,
+            Some(known) => *known = session,
+            None => self.sessions.push(session),
+        }
+        true
     }
 
     pub(super) fn differ(&mut self, difference: Difference) {

@@ -19,7 +19,7 @@ pub struct Refusal {
 }
 
 /// Topics that can be requested in addition to the usual ones, and their names.
-const NAMES: [(TopicKind, &str); 9] = [
+const NAMES: [(TopicKind, &str); 10] = [
     (TopicKind::BestLevels, "best-levels"),
     (TopicKind::Ticker, "ticker"),
     (TopicKind::Candles, "candles"),
@@ -29,6 +29,7 @@ const NAMES: [(TopicKind, &str); 9] = [
     (TopicKind::OpenInterest, "open-interest"),
     (TopicKind::Liquidations, "liquidations"),
     (TopicKind::BlockTrades, "block-trades"),
+    (TopicKind::Sessions, "sessions"),
 ];
 
 /// The kind of topic of a name, for the command line and the configuration.
@@ -59,7 +60,8 @@ pub(super) fn topic_name(kind: TopicKind) -> &'static str {
         | TopicKind::Funding
         | TopicKind::OpenInterest
         | TopicKind::Liquidations
-        | TopicKind::BlockTrades => "book",
+        | TopicKind::BlockTrades
+        | TopicKind::Sessions => "book",
     };
     NAMES.iter().find(|known| known.0 == kind).map_or_else(unnamed, |known| known.1)
 }

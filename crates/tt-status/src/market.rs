@@ -51,6 +51,8 @@ pub struct Feed {
     pub planned_reconnects: u64,
     /// Topics that the venue accepted and does not send.
     pub silent_topics: Vec<SilentTopic>,
+    /// The sessions of markets that contracts of the venue follow, if the feed follows them.
+    pub sessions: Vec<Session>,
     /// Symbols and topics that the venue does not list or refuses.
     pub refused: Vec<Refused>,
     /// Books that a REST snapshot fitted at the same update id.
@@ -120,6 +122,15 @@ pub struct SilentTopic {
     pub topic: &'static str,
 }
 
+/// The session of a market with trading hours, which contracts of a venue follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Session {
+    /// `stocks` or `commodities`.
+    pub market: &'static str,
+    /// `pre_market`, `regular`, `after_market`, `overnight`, `closed` or `unknown`.
+    pub session: &'static str,
+}
+
 /// What a venue does not list or refuses; nothing else is concerned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refused {
@@ -152,6 +163,7 @@ impl Feed {
         self.reconnects += other.reconnects;
         self.planned_reconnects += other.planned_reconnects;
         self.silent_topics.extend_from_slice(&other.silent_topics);
+        self.sessions.extend_from_slice(&other.sessions);
         self.refused.extend_from_slice(&other.refused);
         self.snapshot_matches += other.snapshot_matches;
         self.snapshot_mismatches += other.snapshot_mismatches;

@@ -75,6 +75,69 @@ pub enum Control {
     Instrument(InstrumentState),
     /// The venue's list of instruments says something else now, such as that a currency is locked.
     ListChanged,
+    /// The session of a market that contracts of the venue follow.
+    Session(TradingSession),
+}
+
+/// The session of a market with trading hours, which contracts of a venue follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TradingSession {
+    /// The market.
+    pub market: UnderlyingMarket,
+    /// Its session now.
+    pub session: Session,
+}
+
+/// A market with trading hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnderlyingMarket {
+    /// Stocks of the US.
+    Stocks,
+    /// Commodities.
+    Commodities,
+}
+
+impl UnderlyingMarket {
+    /// The market's name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stocks => "stocks",
+            Self::Commodities => "commodities",
+        }
+    }
+}
+
+/// A part of a market's day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Session {
+    /// Before the regular hours.
+    PreMarket,
+    /// The regular hours.
+    Regular,
+    /// After the regular hours.
+    AfterMarket,
+    /// At night.
+    Overnight,
+    /// The market is closed.
+    Closed,
+    /// In a word that is not known.
+    Unknown,
+}
+
+impl Session {
+    /// The session's name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PreMarket => "pre_market",
+            Self::Regular => "regular",
+            Self::AfterMarket => "after_market",
+            Self::Overnight => "overnight",
+            Self::Closed => "closed",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// Whether an instrument is traded, by a message of its venue.

@@ -150,6 +150,23 @@ impl Pages {
     }
 }
 
+/// A list that is requested by POST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedList {
+    /// The JSON text.
+    pub body: &'static str,
+    /// The start of the symbols that it lists: it is requested if one of them is followed.
+    pub prefix: &'static str,
+}
+
+impl PostedList {
+    /// Returns a list that is always requested.
+    #[must_use]
+    pub const fn of_all(body: &'static str) -> Self {
+        Self { body, prefix: "" }
+    }
+}
+
 /// How a list of instruments is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListRequest {
@@ -158,8 +175,8 @@ pub enum ListRequest {
     Get(&'static [&'static str]),
     /// A REST path with `{symbols}`, which lists these symbols.
     GetSymbols(&'static str),
-    /// A REST path and the JSON texts that are posted to it, one after the other; the answers are read as one array.
-    Post(&'static str, &'static [&'static str]),
+    /// A REST path and what is posted to it, one after the other; the answers are read as one array.
+    Post(&'static str, &'static [PostedList]),
     /// A message on the WebSocket.
     Message(&'static str),
 }

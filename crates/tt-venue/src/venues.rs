@@ -63,7 +63,8 @@ venues! {
     bybit => BybitSpot: SPOT "Bybit spot", BybitLinear: LINEAR "Bybit contracts margined in stablecoins",
         BybitInverse: INVERSE "Bybit contracts margined in coins", BybitOption: OPTION "Bybit options";
     okx => Okx: RULES "OKX, spot and contracts";
-    kraken => Kraken: RULES "Kraken, WebSocket version 2";
+    kraken => Kraken: RULES "Kraken, WebSocket version 2",
+        KrakenDerivatives: DERIVATIVES "Kraken's derivatives, on its unified WebSocket";
     coinbase_exchange => CoinbaseExchange: RULES "Coinbase Exchange";
     coinbase_advanced => CoinbaseAdvanced: RULES "Coinbase Advanced Trade";
     hyperliquid => Hyperliquid: RULES "Hyperliquid";

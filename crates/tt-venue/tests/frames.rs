@@ -87,6 +87,29 @@ fn the_reference_price_of_binance_spot_may_be_absent() {
     }
 }
 
+/// "Trading Session Stream" of USD-M, the documented message; of commodities there are two kinds.
+#[test]
+fn sessions_of_underlying_markets_of_binance_are_read() {
+    let topic = Venue::BinanceUsdm.rules().topic(TopicKind::Sessions).unwrap();
+    assert_eq!((topic.text, topic.is_default, topic.names_symbol()), ("\"tradingSession\"", false, false));
+    assert_eq!(topic.streams, Some("wss://fstream.binance.com/market/stream"));
+    for (kind, word, market, session) in [
+        ("EquityUpdate", "OVERNIGHT", "stocks", "overnight"),
+        ("EquityUpdate", "PRE_MARKET", "stocks", "pre_market"),
+        ("EquityUpdate", "REGULAR", "stocks", "regular"),
+        ("EquityUpdate", "AFTER_MARKET", "stocks", "after_market"),
+        ("CommodityUpdate", "NO_TRADING", "commodities", "closed"),
+        ("CommodityUpdate", "LUNCH", "commodities", "unknown"),
+    ] {
+        let frame = format!(r#"{{"e":"{kind}","E":1765244143062,"t":1765242000000,"T":1765270800000,"S":"{word}"}}"#);
+        for frame in [frame.clone(), format!(r#"{{"stream":"tradingSession","data":{frame}}}"#)] {
+            let read = read(Venue::BinanceUsdm, &frame, &mut EventBuffer::new(64, 64));
+            let Ok(Event::Control(Control::Session(found))) = read else { panic!("{frame}: {read:?}") };
+            assert_eq!((found.market.name(), found.session.name()), (market, session), "{frame}");
+        }
+    }
+}
+
 /// docs.cdp.coinbase.com/exchange/websocket-feed/channels, "Level3 Channel".
 #[test]
 fn compact_arrays_of_coinbase_are_no_orders_of_the_full_channel() {
@@ -219,4 +242,42 @@ fn states_of_deribits_instruments_are_read() {
         };
         assert_eq!((symbol, status.name()), (Symbol::new(b"BTC-22MAR19").unwrap(), name), "{frame}");
     }
+}
+
+/// hyperliquid.gitbook.io, "Subscriptions": `WsActiveSpotAssetCtx`, which has no index price and no funding.
+#[test]
+fn the_mark_price_of_hyperliquids_spot_markets_is_read() {
+    for (mid, expected) in
+        [(r#""midPx":"24.51","#, Some(Decimal::new(2451, 2))), (r#""midPx":null,"#, None), ("", None)]
+    {
+        let frame = format!(
+            r#"{{"channel":"activeSpotAssetCtx","data":{{"coin":"@107","ctx":{{"prevDayPx":"24.1","dayNtlVlm":"8906.0","markPx":"24.5",{mid}"circulatingSupply":"333927948.6","coin":"@107"}}}}}}"#
+        );
+        let mut buffer = EventBuffer::new(64, 64);
+        assert_eq!(read(Venue::Hyperliquid, &frame, &mut buffer), Ok(Event::Tickers));
+        let [ticker] = buffer.tickers() else { panic!("{frame}") };
+        assert_eq!((ticker.symbol, ticker.mark_px), (Symbol::new(b"@107").unwrap(), Some(Decimal::new(245, 1))));
+        assert_eq!((ticker.mid_px, ticker.index_px, ticker.funding_rate), (expected, None, None));
+    }
+    let symbol = Symbol::new(b"#5160").unwrap();
+    let frame = r##"{"channel":"l2Book","data":{"coin":"#5160","time":1783000000000,"levels":[[{"px":"0.44632","sz":"120.0","n":2}],[{"px":"0.45","sz":"7.0","n":1}]]}}"##;
+    let mut buffer = EventBuffer::new(64, 64);
+    let Ok(Event::BookSnapshot(snapshot)) = read(Venue::Hyperliquid, frame, &mut buffer) else { panic!("{frame}") };
+    assert_eq!((snapshot.symbol, snapshot.levels.px_decimals), (Some(symbol), 5), "an outcome's book is as any other");
+}
+
+/// docs.kraken.com, unified WebSocket: the messages of version 2, with the class of assets in each request.
+#[test]
+fn derivatives_of_kraken_are_requested_by_their_class() {
+    let rules = Venue::KrakenDerivatives.rules();
+    assert_eq!((rules.name, rules.streams), ("kraken_derivatives", "wss://uws.kraken.com/v2/public"));
+    for topic in rules.topics {
+        assert!(topic.text.contains(r#""asset_class":"derivatives","#), "{}", topic.text);
+    }
+    assert!(Venue::Kraken.rules().topics.iter().all(|topic| !topic.text.contains("asset_class")));
+    let frame = r#"{"channel":"book","type":"update","data":[{"symbol":"PF_XBTUSD","bids":[{"price":61000.5,"qty":0.25}],"asks":[],"checksum":974942666,"timestamp":"2026-12-01T10:00:00.123456Z"}]}"#;
+    let mut buffer = EventBuffer::new(64, 64);
+    let Ok(Event::BookDelta(delta)) = read(Venue::KrakenDerivatives, frame, &mut buffer) else { panic!("{frame}") };
+    assert_eq!((delta.symbol, delta.checksum), (Symbol::new(b"PF_XBTUSD").unwrap(), Some(974_942_666)));
+    assert_eq!(buffer.levels(), [Level { px: 610_005, qty: 25 }]);
 }

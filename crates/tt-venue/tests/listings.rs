@@ -268,3 +268,57 @@ fn every_status_of_kraken_is_known() {
         assert_eq!((listed.name.as_str(), listed.terms.status.name()), ("AAPLx/USD", name), "{word}");
     }
 }
+
+/// `outcomeMeta` (hyperliquid.gitbook.io, "Info endpoint" and "Asset IDs"): side `s` of outcome `o` is the coin
+/// `#` and `10 * o + s`. The list has no steps.
+#[test]
+fn outcomes_of_hyperliquid_have_a_coin_for_each_side() {
+    let perpetuals = r#"[{"universe":[{"name":"BTC","szDecimals":5}]}]"#;
+    let spot = r#"{"tokens":[{"name":"USDC","szDecimals":8,"index":0}],"universe":[]}"#;
+    let outcomes = r#"{"outcomes":[{"outcome":516,"name":"Recurring","description":"class:priceBinary|underlying:BTC|expiry:20260503-0600|targetPrice:78213|period:1d","sideSpecs":[{"name":"Yes"},{"name":"No"}],"quoteToken":"USDH"},{"outcome":7,"name":"Hypurr","description":"other","sideSpecs":[{"name":"Fish"},{"name":"Meat"}]}],"questions":[{"question":1,"name":"What will Hypurr eat?","description":"","fallbackOutcome":13,"namedOutcomes":[7],"settledNamedOutcomes":[]}]}"#;
+    let parse = Venue::Hyperliquid.rules().instruments.parse;
+    let listed = parse(format!("[{perpetuals},{spot},{outcomes}]").as_bytes()).unwrap();
+    let names: Vec<_> = listed.iter().map(|listing| (listing.symbol.as_str(), listing.name.as_str())).collect();
+    let sides = [("#5160", "#5160/USDH"), ("#5161", "#5161/USDH"), ("#70", "#70/USDC"), ("#71", "#71/USDC")];
+    assert_eq!(names, [&[("BTC", "BTC/USDC:USDC")], sides.as_slice()].concat());
+    for listing in &listed[1..] {
+        assert_eq!((listing.tick_size, listing.lot_size), (Decimal::new(1, 5), Decimal::new(1, 0)));
+        assert_eq!(listing.terms, Terms { kind: InstrumentKind::Event, ..Terms::default() });
+    }
+    let without = parse(format!("[{perpetuals},{spot}]").as_bytes()).unwrap();
+    assert_eq!(without, listed[..1], "it is asked for outcomes only if one is followed");
+    assert!(parse(format!("[{perpetuals},{spot},{{}}]").as_bytes()).is_err());
+}
+
+/// docs.kraken.com, unified WebSocket, channel `instrument`; symbols as "Get instruments" of the derivatives shows them.
+#[test]
+fn derivatives_of_kraken_are_named_by_what_they_settle_in() {
+    let whole = |size| Decimal::new(size, 0);
+    for (symbol, steps, name, kind, unit) in [
+        ("PF_XBTUSD", ("0.5", "0.0001"), "BTC/USD:USD", InstrumentKind::Perpetual, ContractUnit::Base),
+        ("PI_XBTUSD", ("0.5", "1"), "BTC/USD:BTC", InstrumentKind::Perpetual, ContractUnit::Inverse(whole(1))),
+        ("FF_XBTUSD_270326", ("1", "1000"), "BTC/USD:USD-20270326", InstrumentKind::Future, ContractUnit::Base),
+        (
+            "FI_XBTUSD_270326",
+            ("1", "1"),
+            "BTC/USD:BTC-20270326",
+            InstrumentKind::Future,
+            ContractUnit::Inverse(whole(1)),
+        ),
+    ] {
+        let (tick, lot) = steps;
+        let pair = format!(
+            r#"{{"symbol":"{symbol}","base":"BTC","quote":"USD","status":"online","qty_precision":4,"qty_increment":{lot},"price_precision":1,"price_increment":{tick},"qty_min":{lot}}}"#
+        );
+        let frame = format!(r#"{{"channel":"instrument","type":"snapshot","data":{{"assets":[],"pairs":[{pair}]}}}}"#);
+        let listed = only(Venue::KrakenDerivatives, &frame);
+        assert_eq!((listed.symbol.as_str(), listed.name.as_str(), listed.unit), (symbol, name, unit));
+        assert_eq!((listed.terms.kind, listed.terms.status.name()), (kind, "trading"), "{symbol}");
+        let end = Nanos::from_millis(1_806_073_200_000);
+        assert_eq!(listed.terms.expiry, (kind == InstrumentKind::Future).then_some(end), "{symbol}");
+        let decimal = |text: &str| Decimal::parse(text.as_bytes()).unwrap();
+        assert_eq!((listed.tick_size, listed.lot_size), (decimal(tick), decimal(lot)));
+        let unnamed = only(Venue::KrakenDerivatives, &frame.replace("\"base\"", "\"other\""));
+        assert_eq!(unnamed.name, symbol, "without its assets");
+    }
+}

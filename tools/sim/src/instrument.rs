@@ -10,7 +10,7 @@ pub enum Venue {
     BinanceSpot,
     /// Binance USD-M futures: `/ws`, `/stream`, `/fapi/v1`.
     BinanceUsdm,
-    /// Kraken v2: `/v2`.
+    /// Kraken v2: `/v2`; derivatives: `/v2/public`.
     Kraken,
     /// OKX v5: `/ws/v5/public`, `/api/v5`.
     Okx,
@@ -146,6 +146,9 @@ const NAMED: [(&str, i64, [u32; Venue::COUNT]); 8] = [
     ("LINK", 1_042, [2, 3, 5, 3, 3, 3]),
 ];
 
+/// Kraken's derivatives: symbols, and decimals of their quantities.
+const DERIVATIVES: [(&str, u32); 3] = [("PF_XBTUSD", 4), ("PI_XBTUSD", 0), ("FF_XBTUSD_270326", 4)];
+
 /// Kraken's symbols of tokenized stocks.
 const STOCKS: [&str; 3] = ["AAPLx", "TSLAx", "SPYx"];
 
@@ -193,6 +196,16 @@ impl Instrument {
         STOCKS.into_iter().take(count as usize).map(stock).collect()
     }
 
+    /// `count` derivatives of Kraken on BTC.
+    pub(crate) fn derivatives(count: u32) -> Vec<Self> {
+        let derivative = |(symbol, qty_decimals): (&str, u32)| Self {
+            symbol: symbol.to_owned(),
+            qty_decimals,
+            ..Self::nth(Venue::Kraken, 0, "")
+        };
+        DERIVATIVES.into_iter().take(count as usize).map(derivative).collect()
+    }
+
     /// The same with at least `levels` levels on each side.
     pub(crate) fn with_levels(self, levels: u32) -> Self {
         Self { levels: levels.max(LEVELS), levels_min: levels, ..self }
@@ -201,6 +214,11 @@ impl Instrument {
     /// Whether it is a tokenized stock, which Kraken lists only for who asks for those.
     pub(crate) fn is_stock(&self) -> bool {
         STOCKS.contains(&self.base.as_str())
+    }
+
+    /// Whether it is a derivative of Kraken, which its unified WebSocket alone serves.
+    pub(crate) fn is_kraken_derivative(&self) -> bool {
+        DERIVATIVES.iter().any(|(symbol, _)| *symbol == self.symbol)
     }
 
     /// The strike and the right of an option (`C`, `P`).

@@ -38,6 +38,8 @@ pub struct Config {
     pub options: u32,
     /// Tokenized stocks of Kraken, after its other instruments; at most three.
     pub stocks: u32,
+    /// Derivatives of Kraken, after its stocks; at most three.
+    pub derivatives: u32,
     /// Book updates per second of each venue, all its instruments together; 0 leaves stepping to [`Running::step`].
     pub rate_hz: f64,
     /// The seed that every book follows from.
@@ -58,6 +60,7 @@ impl Default for Config {
             instruments: 8,
             options: 0,
             stocks: 0,
+            derivatives: 0,
             rate_hz: 200.0,
             seed: 1,
             ping_every: Duration::from_secs(20),
@@ -92,6 +95,7 @@ pub fn start(config: Config) -> io::Result<Running> {
                 .into_iter()
                 .chain(Instrument::options(if venue == Venue::Bybit { config.options } else { 0 }, config.base_prefix))
                 .chain(Instrument::stocks(if venue == Venue::Kraken { config.stocks } else { 0 }))
+                .chain(Instrument::derivatives(if venue == Venue::Kraken { config.derivatives } else { 0 }))
                 .map(|instrument| match config.levels {
                     Some(levels) => instrument.with_levels(levels),
                     None => instrument,

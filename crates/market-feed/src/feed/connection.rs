@@ -326,6 +326,7 @@ impl Connection<'_> {
             Err(_) | Ok(Applied::Book { update: BookUpdate::Buffered, .. }) => self.look_at_drop(applied),
             Ok(Applied::Status { instrument, status }) => self.take_status(instrument, status),
             Ok(Applied::ListChanged) => self.feed.list_watch.hurry(Instant::now()),
+            Ok(Applied::Session(session)) => self.feed.take_session(session),
             Ok(Applied::Ticker(_)) => self.feed.note_incident(),
             Ok(applied) if self.feed.has_open_incidents => self.feed.end_incidents(applied),
             Ok(_) => {}

@@ -41,10 +41,14 @@ fn hyperliquids_lists_are_posted_for() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let streams = format!("ws://{}/ws", listener.local_addr().unwrap()).parse().unwrap();
     let perpetuals = perpetuals.clone();
-    let asked = std::thread::spawn(move || answer(&listener, &[&perpetuals, spot]));
-    let feed = FeedConfig::at(Venue::Hyperliquid, streams, vec!["BTC".to_owned()]);
+    // "HIP-4: Outcome markets": this list is for who follows one.
+    let outcomes = r#"{"outcomes":[{"outcome":516,"name":"Recurring","description":"","sideSpecs":[{"name":"Yes"},{"name":"No"}]}],"questions":[]}"#;
+    let asked = std::thread::spawn(move || answer(&listener, &[&perpetuals, spot, &perpetuals, spot, outcomes]));
+    let mut feed = FeedConfig::at(Venue::Hyperliquid, streams, vec!["BTC".to_owned()]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let listed = runtime.block_on(list(&feed, tt_os::clock::clock())).unwrap();
+    feed.symbols.push("#5160".to_owned());
+    let with_outcomes = runtime.block_on(list(&feed, tt_os::clock::clock())).unwrap();
     let of = |symbol: &str, name: &str, tick_size: (i64, u8), lot_size: (i64, u8)| Listing {
         symbol: symbol.to_owned(),
         name: name.to_owned(),
@@ -67,8 +71,13 @@ fn hyperliquids_lists_are_posted_for() {
     ];
     assert_eq!(listed.entries, expected);
     assert_eq!(listed.date.as_deref(), Some("Tue, 15 Nov 1994 08:12:31 GMT"));
+    let symbols = |listed: &Listed| listed.entries.iter().map(|entry| entry.symbol.clone()).collect::<Vec<_>>();
+    assert_eq!(symbols(&with_outcomes), [symbols(&listed), vec!["#5160".to_owned(), "#5161".to_owned()]].concat());
     let asked = asked.join().unwrap();
-    for (request, body) in asked.iter().zip([r#"{"type":"allPerpMetas"}"#, r#"{"type":"spotMeta"}"#]) {
+    let [perpetuals, spot] = [r#"{"type":"allPerpMetas"}"#, r#"{"type":"spotMeta"}"#];
+    let bodies = [perpetuals, spot, perpetuals, spot, r#"{"type":"outcomeMeta"}"#];
+    assert_eq!(asked.len(), bodies.len());
+    for (request, body) in asked.iter().zip(bodies) {
         assert!(request.starts_with("POST /info HTTP/1.1\r\n") && request.ends_with(body), "{request}");
         assert!(request.to_ascii_lowercase().contains("content-type: application/json\r\n"), "{request}");
     }

@@ -24,7 +24,7 @@ pub struct SubscribeOptions {
     #[arg(long, value_name = "FILE", requires = "venue")]
     account_file: Option<PathBuf>,
     /// Additional topics, if the venue has them: best-levels, ticker, candles, mark-price, index-price, funding,
-    /// open-interest, liquidations, block-trades
+    /// open-interest, liquidations, block-trades, sessions
     #[arg(long, value_name = "TOPIC,..", value_delimiter = ',', value_parser = topic_of_name, requires = "venue")]
     also: Vec<TopicKind>,
     /// Join books to REST snapshots instead of WebSocket snapshots, if the venue has both

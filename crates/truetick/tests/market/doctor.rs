@@ -85,12 +85,14 @@ fn the_documents_name_the_evidence_of_every_venue() {
     let document = include_str!("../../../../docs/market-feeds.md");
     for venue in tt_venue::Venue::ALL {
         let rules = venue.rules();
-        let row = format!("| `{}` | {} | {} |", rules.name, rules.evidence, rules.evidence.source);
+        // The heading of the table names this month.
+        let checked = Some(rules.evidence.checked).filter(|month| *month != "2026-11");
+        let checked = checked.map_or(String::new(), |month| format!(" ({month})"));
+        let row = format!("| `{}` | {} | {}{checked} |", rules.name, rules.evidence, rules.evidence.source);
         assert!(document.lines().any(|line| line == row), "docs/market-feeds.md has no row {row}");
         let months = [rules.evidence.captured, rules.evidence.changed, Some(rules.evidence.checked)];
         let is_month = |month: &&str| month.len() == 7 && month.starts_with("20") && month.as_bytes()[4] == b'-';
         assert!(months.iter().flatten().all(is_month), "{months:?}");
-        assert_eq!(rules.evidence.checked, "2026-11", "the heading of the table names this month");
     }
 }
 

@@ -190,6 +190,7 @@ fn restarted_numbers_are_a_new_epoch_if_the_venue_has_epochs() {
         | Venue::BinanceUsdm
         | Venue::BinanceCoinm
         | Venue::Kraken
+        | Venue::KrakenDerivatives
         | Venue::CoinbaseExchange
         | Venue::CoinbaseAdvanced
         | Venue::Hyperliquid => true,

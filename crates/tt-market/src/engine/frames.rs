@@ -181,6 +181,7 @@ impl Engine {
                         return Ok(known.map_or(Applied::Control, |instrument| Applied::Status { instrument, status }));
                     }
                     Control::ListChanged => return Ok(Applied::ListChanged),
+                    Control::Session(session) => return Ok(Applied::Session(*session)),
                     Control::Accepted | Control::LoggedIn | Control::Heartbeat | Control::Pong | Control::Status => {}
                 }
                 Ok(Applied::Control)

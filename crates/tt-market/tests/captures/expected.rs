@@ -114,7 +114,7 @@ pub(crate) fn read(venue: Venue, value: &Value) -> Option<String> {
         }
         Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::BybitOption => bybit(value),
         Venue::Okx => okx(value),
-        Venue::Kraken => kraken(value),
+        Venue::Kraken | Venue::KrakenDerivatives => kraken(value),
         Venue::CoinbaseAdvanced => coinbase_advanced(value),
         Venue::Hyperliquid => hyperliquid(value),
         Venue::Deribit => deribit(value),

@@ -181,7 +181,7 @@ fn oracle(venue: Venue, frame: &[u8]) -> Option<String> {
         return Some(account);
     }
     match venue {
-        Venue::Kraken => oracle_kraken(&value),
+        Venue::Kraken | Venue::KrakenDerivatives => oracle_kraken(&value),
         Venue::CoinbaseExchange => oracles::coinbase_exchange(&value),
         Venue::CoinbaseAdvanced => oracles::coinbase_advanced(&value),
         Venue::Hyperliquid => oracles::hyperliquid(&value),

@@ -51,7 +51,7 @@ fn case_m18_at_any_venue_numbers_that_are_none_make_the_book_stale() {
     for venue in Venue::ALL {
         for text in NONE {
             // Where numbers stand bare, white space is none of theirs.
-            let is_bare = matches!(venue, Venue::Kraken | Venue::Deribit);
+            let is_bare = matches!(venue, Venue::Kraken | Venue::KrakenDerivatives | Venue::Deribit);
             if is_bare && text.trim() != text {
                 continue;
             }

@@ -61,7 +61,7 @@ fn case_m06_a_doubled_delta_at_any_venue_changes_nothing() {
 
 #[test]
 fn case_m07_neighbours_in_the_wrong_order_are_a_gap() {
-    let proved = wire::numbered().chain([Venue::Kraken]);
+    let proved = wire::numbered().chain([Venue::Kraken, Venue::KrakenDerivatives]);
     for venue in proved {
         let mut rig = Rig::live(venue);
         let one = rig.wire.delta(&[("9.8", "1.000")], &[]);

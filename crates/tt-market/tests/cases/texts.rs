@@ -36,7 +36,9 @@ fn needed(venue: Venue) -> &'static [&'static str] {
             &["topic", "type", "ts", "data", "s", "b", "a", "u"]
         }
         Venue::Okx => &["arg", "channel", "instId", "action", "data", "asks", "bids", "ts"],
-        Venue::Kraken => &["channel", "type", "data", "symbol", "bids", "asks", "checksum", "price", "qty"],
+        Venue::Kraken | Venue::KrakenDerivatives => {
+            &["channel", "type", "data", "symbol", "bids", "asks", "checksum", "price", "qty"]
+        }
         Venue::CoinbaseExchange => &["type", "product_id", "changes", "time"],
         Venue::CoinbaseAdvanced => {
             &["channel", "sequence_num", "events", "product_id", "updates", "side", "price_level", "new_quantity"]

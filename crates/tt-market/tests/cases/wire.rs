@@ -78,7 +78,7 @@ impl Wire {
 
     pub(crate) fn checksum(&self) -> u32 {
         let (bids, asks) = (self.best_first(0), self.best_first(1));
-        if self.venue == Venue::Kraken {
+        if matches!(self.venue, Venue::Kraken | Venue::KrakenDerivatives) {
             let digits = |text: &str| text.replace('.', "").trim_start_matches('0').to_owned();
             let level = |(px, qty): &(&str, &str)| digits(px) + &digits(qty);
             crc32(&asks.iter().take(10).chain(bids.iter().take(10)).map(level).collect::<String>())
@@ -160,7 +160,7 @@ impl Wire {
                 let data = format!("{{\"asks\":[{a}],\"bids\":[{b}],\"ts\":\"{ms}\",{numbers}}}");
                 format!("{{\"arg\":{arg},\"action\":\"{action}\",\"data\":[{data}]}}")
             }
-            Venue::Kraken => {
+            Venue::Kraken | Venue::KrakenDerivatives => {
                 let kind = if is_whole { "snapshot" } else { "update" };
                 let level = |(px, qty): &(&str, &str)| format!("{{\"price\":{px},\"qty\":{qty}}}");
                 let (b, a) = (listed(bids, level), listed(asks, level));
@@ -306,7 +306,7 @@ impl Rig {
     pub(crate) fn best_proof(&self) -> Proof {
         let rules = self.wire.venue.rules();
         match (self.wire.venue, rules.numbering) {
-            (Venue::Kraken, _) => Proof::Crc,
+            (Venue::Kraken | Venue::KrakenDerivatives, _) => Proof::Crc,
             (Venue::Okx, _) if self.wire.sends_checksums => Proof::Crc,
             (_, Numbering::None) => Proof::Unverified,
             (_, _) => Proof::Sequence,

@@ -160,6 +160,8 @@ pub enum TopicKind {
     Heartbeat,
     /// What the venue says of itself: maintenance.
     Status,
+    /// Sessions of markets with trading hours, which contracts of the venue follow.
+    Sessions,
     /// Own orders.
     Orders,
     /// Own executions.

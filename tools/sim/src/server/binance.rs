@@ -240,10 +240,27 @@ fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, form: (Served, b
         .on_upgrade(move |socket| connection::serve(socket, shared, connection, frames, answer, None))
 }
 
+/// The sessions of markets that some perpetuals follow.
+const SESSIONS: &str = "tradingSession";
+
+/// The sessions of both markets, which the venue sends each second, once.
+fn sessions(exchange: &mut Exchange, connection: u64, wrapped: bool) {
+    let now_ms = exchange.now_us() / 1000;
+    for (kind, session) in [("EquityUpdate", "OVERNIGHT"), ("CommodityUpdate", "NO_TRADING")] {
+        let end_ms = now_ms + 3_600_000;
+        let frame = format!("{{\"e\":\"{kind}\",\"E\":{now_ms},\"t\":{now_ms},\"T\":{end_ms},\"S\":\"{session}\"}}");
+        let frame = if wrapped { format!("{{\"stream\":\"{SESSIONS}\",\"data\":{frame}}}") } else { frame };
+        exchange.send(connection, frame);
+    }
+}
+
 /// Binance takes names of symbols that it does not have, and stays silent about them.
 fn subscribe(exchange: &mut Exchange, connection: u64, name: &str, (served, wrapped): (Served, bool)) {
     if name == LISTEN_KEY && served == Served::All {
         return exchange.subscribe_private(Subscriber { connection, stream: name.to_owned(), wrapped });
+    }
+    if name == SESSIONS && served == Served::Market {
+        return sessions(exchange, connection, wrapped);
     }
     let found = stream(exchange.venue, name);
     let found = found.filter(|(_, topic)| served.serves(*topic));

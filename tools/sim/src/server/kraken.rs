@@ -10,10 +10,15 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shared, binance::json_text, connection};
+use super::{
+    Shared,
+    binance::json_text,
+    connection::{self, Answer},
+};
 use crate::{
     account::{API_KEY, TOKEN, is_signed_for_kraken},
     exchange::Exchange,
+    instrument::Instrument,
     kraken::{DEPTHS, ORDER_DEPTHS, Printer, answer, status},
     market::{Subscriber, Topic},
 };
@@ -24,7 +29,11 @@ const HEARTBEAT: &str = r#"{"channel":"heartbeat"}"#;
 
 /// Paths of the venue.
 pub(super) fn router(shared: Shared) -> Router {
-    Router::new().route("/v2", any(open)).route(TOKEN_PATH, post(token)).with_state(shared)
+    Router::new()
+        .route("/v2", any(open))
+        .route("/v2/public", any(open_unified))
+        .route(TOKEN_PATH, post(token))
+        .with_state(shared)
 }
 
 /// Gives a token to whoever has the secret.
@@ -58,6 +67,14 @@ fn beat(exchange: &mut Exchange, connection: u64) -> bool {
 }
 
 async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    serve(upgrade, shared, take)
+}
+
+async fn open_unified(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    serve(upgrade, shared, take_unified)
+}
+
+fn serve(upgrade: WebSocketUpgrade, shared: Shared, answer: Answer) -> Response {
     connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = {
             let mut exchange = shared.lock();
@@ -65,7 +82,7 @@ async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Respon
             exchange.send(connection, status(connection));
             (connection, frames)
         };
-        connection::serve(socket, shared, connection, frames, take, Some(beat)).await;
+        connection::serve(socket, shared, connection, frames, answer, Some(beat)).await;
     })
 }
 
@@ -87,12 +104,35 @@ struct Params {
     snapshot: Option<bool>,
     #[serde(default)]
     include_tokenized_assets: bool,
+    asset_class: Option<String>,
     #[serde(default)]
     token: String,
 }
 
-/// Takes a request.
+/// Takes a request to the WebSocket of version 2, which serves spot markets.
 pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
+    take_of(exchange, connection, text, AssetClass::Spot);
+}
+
+/// Takes a request to the unified WebSocket, which serves derivatives to who names their class.
+fn take_unified(exchange: &mut Exchange, connection: u64, text: &str) {
+    take_of(exchange, connection, text, AssetClass::Derivatives);
+}
+
+/// What an address serves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AssetClass {
+    Spot,
+    Derivatives,
+}
+
+impl AssetClass {
+    fn has(self, instrument: &Instrument) -> bool {
+        instrument.is_kraken_derivative() == (self == Self::Derivatives)
+    }
+}
+
+fn take_of(exchange: &mut Exchange, connection: u64, text: &str, class: AssetClass) {
     let Ok(request) = serde_json::from_str::<Request>(text) else {
         let refusal = answer("unknown", "", Err("Malformed request"), exchange.now_us());
         return exchange.send(connection, refusal);
@@ -104,17 +144,23 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
             let pong = answer("pong", &req_id, Ok("{}"), exchange.now_us()).replace("\"result\":{},", "");
             exchange.send(connection, pong);
         }
+        "subscribe" | "unsubscribe"
+            if class == AssetClass::Derivatives && request.params.asset_class.as_deref() != Some("derivatives") =>
+        {
+            exchange.send(connection, answer(method, &req_id, Err("Asset class not supported"), exchange.now_us()));
+        }
         "subscribe" | "unsubscribe" if request.params.channel == "instrument" => {
             let result = r#"{"channel":"instrument","snapshot":true}"#;
             exchange.send(connection, answer(method, &req_id, Ok(result), exchange.now_us()));
-            instruments(exchange, connection, request.params.include_tokenized_assets);
+            instruments(exchange, connection, request.params.include_tokenized_assets, class);
         }
-        "subscribe" if request.params.channel == "executions" => {
+        "subscribe" if request.params.channel == "executions" && class == AssetClass::Spot => {
             executions(exchange, connection, &req_id, &request.params);
         }
         "subscribe" | "unsubscribe" => {
             for symbol in &request.params.symbol {
-                change(exchange, connection, method, &req_id, &request.params, symbol);
+                let of = exchange.market_index(symbol).filter(|index| class.has(&exchange.markets[*index].instrument));
+                change(exchange, connection, method, &req_id, &request.params, (symbol, of));
             }
         }
         _ => exchange.send(connection, answer(method, &req_id, Err("Unsupported method"), exchange.now_us())),
@@ -122,12 +168,19 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
 }
 
 /// One symbol of a request: the acknowledgement or refusal, then the snapshot.
-fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, params: &Params, symbol: &str) {
+fn change(
+    exchange: &mut Exchange,
+    connection: u64,
+    method: &str,
+    req_id: &str,
+    params: &Params,
+    (symbol, index): (&str, Option<usize>),
+) {
     let refuse = |exchange: &mut Exchange, error: &str| {
         let of = format!("{req_id}\"symbol\":\"{symbol}\",");
         exchange.send(connection, answer(method, &of, Err(error), exchange.now_us()));
     };
-    let Some(index) = exchange.market_index(symbol) else {
+    let Some(index) = index else {
         return refuse(exchange, &format!("Currency pair not supported {symbol}"));
     };
     let topic = match (params.channel.as_str(), params.depth.as_ref().map(Value::as_u64)) {
@@ -182,8 +235,9 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
 }
 
 /// The list of instruments, as the venue's snapshot; tokenized stocks are in it only on request.
-fn instruments(exchange: &mut Exchange, connection: u64, with_stocks: bool) {
-    let listed = exchange.listed().filter(|market| with_stocks || !market.instrument.is_stock());
+fn instruments(exchange: &mut Exchange, connection: u64, with_stocks: bool, class: AssetClass) {
+    let here = exchange.listed().filter(|market| class.has(&market.instrument));
+    let listed = here.filter(|market| with_stocks || !market.instrument.is_stock());
     let pairs: Vec<String> =
         listed.map(|market| Printer { instrument: &market.instrument, unix_us: 0 }.pair()).collect();
     let frame = format!(

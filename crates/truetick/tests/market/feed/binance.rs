@@ -1,4 +1,5 @@
-//! What single venues do: trades at an address that does not send them, a second port, microseconds, RPI orders.
+//! What single venues do: trades at an address that does not send them, a second port, sessions, microseconds, RPI
+//! orders.
 
 use std::cell::Cell;
 
@@ -115,6 +116,25 @@ fn the_reference_price_of_spot_is_shown_as_the_index_price() {
     // Updates from before the snapshot that the book begins with are no loss.
     let counters = reader.counters(0);
     assert_eq!(counters.drops_total(), counters.dropped(DropReason::Superseded), "{counters:?}");
+    sim.stop();
+}
+
+/// Perpetuals of stocks and commodities follow markets with trading hours.
+#[test]
+fn sessions_of_underlying_markets_are_shown() {
+    let sim = simulator(1, 200.0);
+    let mut config = feed(&sim, Venue::BinanceUsdm);
+    config.also = vec![TopicKind::Sessions];
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    let shown = || {
+        let sessions = reader.snapshot(tt_os::clock::unix_now(), 1).feeds.swap_remove(0).sessions;
+        sessions.into_iter().map(|shown| (shown.market, shown.session)).collect::<Vec<_>>()
+    };
+    let expected = [("stocks", "overnight"), ("commodities", "closed")];
+    assert!(reader.wait(SOON, || shown() == expected), "{:?}", shown());
+    assert!(reader.wait(SOON, || connected(&reader) && reader.all_verified()), "no book is stale for it");
+    running.stop();
     sim.stop();
 }
 

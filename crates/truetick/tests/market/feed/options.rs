@@ -1,4 +1,5 @@
-//! Instruments that a venue lists on request only: Bybit's options, by base asset, and Kraken's tokenized stocks.
+//! Instruments that a venue lists on request only: Bybit's options, by base asset, and Kraken's tokenized stocks; Kraken's
+//! derivatives, at an address of theirs.
 
 use market_feed::FeedConfig;
 use sim::Venue as SimVenue;
@@ -68,6 +69,46 @@ fn tokenized_stocks_are_requested_and_followed_with_their_checksums() {
         reader.trades(stock.id).len() > 2 && reader.all_verified()
     });
     assert!(traded, "{:?}", reader.counters(0));
+    running.stop();
+    let counters = reader.counters(0);
+    assert!(counters.closes() && counters.crc_matches > 0 && counters.drops_total() == 0, "{counters:?}");
+    sim.stop();
+}
+
+#[test]
+fn derivatives_of_kraken_are_followed_at_the_unified_address() {
+    let config =
+        sim::Config { instruments: 1, stocks: 1, derivatives: 3, rate_hz: 0.0, seed: 7, ..sim::Config::default() };
+    let sim = sim::start(config).unwrap();
+    let url = |path: &str| format!("ws://{}{path}", sim.address(SimVenue::Kraken)).parse().unwrap();
+    let symbols = ["PF_XBTUSD", "PI_XBTUSD", "FF_XBTUSD_270326", "BTC/USD"].map(str::to_owned).to_vec();
+    let derivatives = FeedConfig::at(Venue::KrakenDerivatives, url("/v2/public"), symbols);
+    let spot = FeedConfig::at(Venue::Kraken, url("/v2"), vec!["BTC/USD".to_owned(), "PF_XBTUSD".to_owned()]);
+    let running = follow(vec![derivatives, spot]);
+    let reader = running.reader();
+    let refused = |feed: usize| reader.status(feed).refusals.iter().map(|one| one.subject.clone()).collect::<Vec<_>>();
+    assert_eq!((refused(0), refused(1)), (vec!["BTC/USD".to_owned()], vec!["PF_XBTUSD".to_owned()]));
+    let listed = reader.instruments().to_vec();
+    let names: Vec<&str> = listed.iter().map(|listed| listed.name.as_str()).collect();
+    assert_eq!(names, ["BTC/USD:USD", "BTC/USD:BTC", "BTC/USD:USD-20270326", "BTC/USD"]);
+    // After the one spot market and the one stock.
+    let traded = reader.wait(SOON, || {
+        for index in [2, 3, 4, 0] {
+            sim.step(SimVenue::Kraken, index, 20);
+        }
+        listed.iter().all(|listed| reader.trades(listed.id).len() > 2) && reader.all_verified()
+    });
+    assert!(traded, "{:?}", reader.counters(0));
+    for (listed, index) in listed.iter().zip([2, 3, 4, 0]) {
+        let [(bid_px, _), (ask_px, _)] = sim.truth(SimVenue::Kraken, index).1.touch();
+        let top = reader.top_of_book(listed.id).unwrap();
+        assert_eq!(
+            top.bid.zip(top.ask).map(|(bid, ask)| (bid.px.0, ask.px.0)),
+            Some((bid_px, ask_px)),
+            "{}",
+            listed.symbol
+        );
+    }
     running.stop();
     let counters = reader.counters(0);
     assert!(counters.closes() && counters.crc_matches > 0 && counters.drops_total() == 0, "{counters:?}");

@@ -183,6 +183,11 @@ pub(crate) static USDM: Rules = Rules {
         Topic::optional_at(TopicKind::Candles, "\"{lower}@kline_1m\"", USDM_MARKET).comes(CANDLES, FirstFrame::TRADED),
         Topic::optional_at(TopicKind::Liquidations, "\"{lower}@forceOrder\"", USDM_MARKET)
             .comes(LIQUIDATIONS, FirstFrame::AnyTime),
+        // Of the markets that perpetuals of stocks and commodities follow.
+        Topic::optional_at(TopicKind::Sessions, "\"tradingSession\"", USDM_MARKET)
+            .comes(&["EquityUpdate", "CommodityUpdate"], FirstFrame::SOON)
+            .every(Nanos::from_secs(1))
+            .checked("2026-12", "developers.binance.com/docs/derivatives, \"Trading Session Stream\""),
     ],
     depths: &[],
     depth: 0,

@@ -5,10 +5,9 @@ use crate::rules::Region;
 /// The venue's sites with hosts of their own. Those of the Netherlands, the Emirates and Argentina share the streams; an
 /// account of an Argentine site adds the header `x-site-id` to signed requests, of which there is none here.
 macro_rules! regions {
-    ($category:literal) => {
+    ($category:literal, $eu:literal) => {
         &[
-            // Streams are documented for spot alone: those of contracts by pattern; `url` and `rest_url` set others.
-            region!("eu", "stream.bybit.eu", "api.bybit.eu", $category),
+            region!("eu", $eu, "api.bybit.eu", $category),
             region!("nl", "stream.bybit.com", "api.bybit.nl", $category),
             region!("tr", "stream.bybit.tr", "api.bybit.tr", $category),
             region!("kz", "stream.bybit.kz", "api.bybit.kz", $category),
@@ -35,7 +34,9 @@ macro_rules! region {
     };
 }
 
-pub(super) const LINEAR: &[Region] = regions!("linear");
-pub(super) const INVERSE: &[Region] = regions!("inverse");
-pub(super) const SPOT: &[Region] = regions!("spot");
-pub(super) const OPTION: &[Region] = regions!("option");
+// Streams of the EU are documented for spot alone ("System Status"). For contracts, a client with live checks takes the
+// usual ones (sieblyio/bybit-api 4.7.6, 2026-09-04; read in 2026-12).
+pub(super) const LINEAR: &[Region] = regions!("linear", "stream.bybit.com");
+pub(super) const INVERSE: &[Region] = regions!("inverse", "stream.bybit.com");
+pub(super) const SPOT: &[Region] = regions!("spot", "stream.bybit.eu");
+pub(super) const OPTION: &[Region] = regions!("option", "stream.bybit.com");

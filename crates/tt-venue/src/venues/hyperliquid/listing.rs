@@ -1,6 +1,6 @@
 //! Hyperliquid's lists of instruments: perpetuals by their coins (`allPerpMetas`: the venue's own, then each builder's),
-//! spot markets by their pairs (`spotMeta`). The two answers come as one array, since a perpetual names the token that it
-//! settles in by its number among the spot tokens.
+//! spot markets by their pairs (`spotMeta`), outcomes by number and side (`outcomeMeta`, if one is followed). The answers
+//! come as one array, since a perpetual names the token that it settles in by its number among the spot tokens.
 
 use crate::error::ParseError;
 use crate::json::{self, Elements};
@@ -14,6 +14,11 @@ use tt_model::Decimal;
 const PERPETUAL_DECIMALS: u8 = 6;
 /// The same of a spot market.
 const SPOT_DECIMALS: u8 = 8;
+/// The same of an outcome, whose contracts are whole. The list does not say it; two clients do (nautilus-hyperliquid
+/// 0.67, df-hyperliquid-core 0.2.4; read in 2026-12).
+const OUTCOME_DECIMALS: u8 = 5;
+/// Sides of an outcome, at most: its number has one digit for them.
+const SIDES_MAX: u64 = 10;
 
 pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
     let mut answers = Elements::parse(body)?;
@@ -30,7 +35,26 @@ pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
     }
     let universe = spot_markets.array("universe").ok_or(ParseError::MissingKey)?;
     listings.extend(universe.into_iter().filter_map(|entry| spot(entry, &tokens)));
+    if let Some(meta) = answers.next()? {
+        for outcome in Entry::new(meta).array("outcomes").ok_or(ParseError::MissingKey)? {
+            sides(outcome, &mut listings);
+        }
+    }
     Ok(listings)
+}
+
+/// The sides of an outcome (HIP-4): that of number `s` of outcome `o` is the coin `#` and `10 * o + s`
+/// (hyperliquid.gitbook.io, "Asset IDs"). Without `quoteToken` it settles in USDC.
+fn sides(outcome: Entry<'_>, listings: &mut Vec<Listing>) {
+    let number = outcome.raw("outcome").and_then(|raw| json::bare_u64(raw).ok());
+    let Some(first) = number.and_then(|number| number.checked_mul(SIDES_MAX)) else { return };
+    let sides = outcome.array("sideSpecs").unwrap_or_default();
+    for (coin, _) in (first..first.saturating_add(SIDES_MAX)).zip(sides) {
+        let symbol = format!("#{coin}");
+        let terms = Terms { kind: InstrumentKind::Event, ..Terms::default() };
+        let name = Listing::name_of(&symbol, outcome.text("quoteToken").unwrap_or("USDC"), None, &terms);
+        listings.extend(listing(symbol, name, OUTCOME_DECIMALS, 0, terms));
+    }
 }
 
 /// What the perpetuals of a dex settle in: USDC where it does not say, `@` and the number of a token that is not listed.

@@ -3,7 +3,7 @@
 use super::keys::KEYS;
 use super::{detection, listing, login};
 use crate::checksum::Checksum;
-use crate::listing::{InstrumentList, ListRequest};
+use crate::listing::{InstrumentList, ListRequest, PostedList};
 use crate::rules::{
     AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, Region, RequestRule,
     ResponseRule, Rules, Topic, TopicKind, TradeIds,
@@ -28,9 +28,17 @@ pub(crate) static RULES: Rules = Rules {
         streams: "wss://api.hyperliquid-testnet.xyz/ws",
         rest: "https://api.hyperliquid-testnet.xyz",
     }],
-    // Perpetuals of the venue and of all builders (HIP-3), spot markets.
+    // Perpetuals of the venue and of all builders (HIP-3), spot markets; outcomes (HIP-4), whose list nodes of others do not
+    // serve, if one is followed.
     instruments: InstrumentList::new(
-        ListRequest::Post("/info", &[r#"{"type":"allPerpMetas"}"#, r#"{"type":"spotMeta"}"#]),
+        ListRequest::Post(
+            "/info",
+            &[
+                PostedList::of_all(r#"{"type":"allPerpMetas"}"#),
+                PostedList::of_all(r#"{"type":"spotMeta"}"#),
+                PostedList { body: r#"{"type":"outcomeMeta"}"#, prefix: "#" },
+            ],
+        ),
         listing::parse,
     ),
     main_symbol: "BTC",

@@ -29,7 +29,7 @@ pub(crate) static RULES: Rules = Rules {
         ListRequest::Message(
             r#"{"method":"subscribe","params":{"channel":"instrument","include_tokenized_assets":true,"snapshot":true}}"#,
         ),
-        listing::parse,
+        listing::spot,
     ),
     main_symbol: "BTC/USD",
     snapshot: None,
@@ -93,7 +93,7 @@ pub(crate) static RULES: Rules = Rules {
     rpi: None,
     full: None,
     documented_keys: KEYS,
-    detection: detection::DETECTION,
+    detection: detection::SPOT,
 };
 
 /// The feed of single orders, which needs a login (docs.kraken.com, "Orders (Level 3)").
@@ -124,5 +124,42 @@ pub(crate) static LEVEL3: Rules = Rules {
     topics_max: 200,
     topics_per_request: 4,
     requests: Rate { burst: 1, gap: Nanos::from_secs(1) },
+    ..RULES
+};
+
+/// Derivatives, on the unified WebSocket: the messages of version 2, with a class of assets in each request
+/// (docs.kraken.com/exchange/api-reference/unified-websocket, read in 2026-12). Spot markets are announced there for 2027.
+pub(crate) static DERIVATIVES: Rules = Rules {
+    name: "kraken_derivatives",
+    evidence: Evidence {
+        captured: None,
+        changed: None,
+        checked: "2026-12",
+        source: "docs.kraken.com/exchange/api-reference/unified-websocket",
+    },
+    streams: "wss://uws.kraken.com/v2/public",
+    instruments: InstrumentList::new(
+        ListRequest::Message(
+            r#"{"method":"subscribe","params":{"channel":"instrument","asset_class":"derivatives","snapshot":true}}"#,
+        ),
+        listing::derivatives,
+    ),
+    main_symbol: "PF_XBTUSD",
+    topics: &[
+        Topic::standard(
+            TopicKind::Book,
+            r#""channel":"book","asset_class":"derivatives","depth":{depth},"symbol":[{symbols}]"#,
+        )
+        .comes(&["book"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, r#""channel":"ticker","asset_class":"derivatives","symbol":[{symbols}]"#)
+            .comes(&["ticker"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Trades, r#""channel":"trade","asset_class":"derivatives","symbol":[{symbols}]"#)
+            .comes(&["trade"], FirstFrame::AnyTime),
+    ],
+    // Heartbeats are documented for spot alone; each ping is answered.
+    silence_max: Nanos::from_secs(35),
+    account: None,
+    l3: None,
+    detection: detection::DERIVATIVES,
     ..RULES
 };

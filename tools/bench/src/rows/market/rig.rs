@@ -194,7 +194,7 @@ pub(super) fn digest(applied: Result<Applied, DropReason>) -> u64 {
         Applied::Trades => 2,
         Applied::MarkPrice(id) => MARK_PRICE + u64::from(id.0),
         Applied::Orders => ORDERS,
-        Applied::Control | Applied::Status { .. } | Applied::ListChanged => 4,
+        Applied::Control | Applied::Status { .. } | Applied::ListChanged | Applied::Session(_) => 4,
         Applied::Candles | Applied::Liquidations | Applied::Account => 5,
     }
 }

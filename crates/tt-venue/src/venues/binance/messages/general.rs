@@ -4,7 +4,7 @@ use super::account;
 use crate::error::ParseError;
 use crate::event::{
     AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Levels, Liquidation, MarkPrice,
-    Ticker, Trade, VenueCandle,
+    Session, Ticker, Trade, TradingSession, UnderlyingMarket, VenueCandle,
 };
 use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
@@ -75,9 +75,24 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseEr
             buffer.push_liquidation(liquidation(&Object::parse(object.need(b"o")?)?)?)?;
             Ok(Event::Liquidations)
         }
+        b"EquityUpdate" => session(object, UnderlyingMarket::Stocks),
+        b"CommodityUpdate" => session(object, UnderlyingMarket::Commodities),
         b"serverShutdown" => Ok(Event::Control(Control::Ending)),
         kind => account::event(kind, object, buffer),
     }
+}
+
+/// The session of a market that perpetuals of stocks and commodities follow ("Trading Session Stream").
+fn session(object: &Object<'_>, market: UnderlyingMarket) -> Result<Event, ParseError> {
+    let session = match json::text(object.need(b"S")?)? {
+        b"PRE_MARKET" => Session::PreMarket,
+        b"REGULAR" => Session::Regular,
+        b"AFTER_MARKET" => Session::AfterMarket,
+        b"OVERNIGHT" => Session::Overnight,
+        b"NO_TRADING" => Session::Closed,
+        _ => Session::Unknown,
+    };
+    Ok(Event::Control(Control::Session(TradingSession { market, session })))
 }
 
 pub(super) fn book_ticker(object: &impl Keyed) -> Result<BookTicker, ParseError> {

@@ -34,6 +34,10 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
             let object = Object::parse(outer.need(b"data")?)?;
             one_ticker(contract(symbol(&object)?, &Object::parse(object.need(b"ctx")?)?)?, buffer)
         }
+        b"activeSpotAssetCtx" => {
+            let object = Object::parse(outer.need(b"data")?)?;
+            one_ticker(spot_market(symbol(&object)?, &Object::parse(object.need(b"ctx")?)?)?, buffer)
+        }
         b"allMids" => mids(&Object::parse(outer.need(b"data")?)?, buffer),
         b"candle" => {
             buffer.push_candle(candle(&Object::parse(outer.need(b"data")?)?)?)?;
@@ -136,6 +140,16 @@ pub(super) fn contract(symbol: Symbol, state: &impl Keyed) -> Result<Ticker, Par
         mid_px: fields::optional_amount(state, b"midPx")?,
         funding_rate: Some(fields::number(state, b"funding")?),
         open_interest: Some(fields::amount(state, b"openInterest")?),
+        ..Ticker::default()
+    })
+}
+
+/// Mark price of a spot market or an outcome.
+fn spot_market(symbol: Symbol, state: &impl Keyed) -> Result<Ticker, ParseError> {
+    Ok(Ticker {
+        symbol,
+        mark_px: Some(fields::amount(state, b"markPx")?),
+        mid_px: fields::optional_amount(state, b"midPx")?,
         ..Ticker::default()
     })
 }
