@@ -235,6 +235,7 @@ impl Gate {
             value,
             reach,
             notional: size.notional_max,
+            notional_word: size.notional_max.and_then(|notional| i64::try_from(notional).ok()),
             is_market: intent.kind.is_market(),
             closes: size.closes,
             is_new: replaces.is_none(),
