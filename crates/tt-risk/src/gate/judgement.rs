@@ -13,7 +13,7 @@ use crate::{
     index::NIL,
     limits::Limits,
     money::Contract,
-    orders::{Bits, Record},
+    orders::{Bits, Orders, Record},
     tree::{Ask, Node, Row, Said, Unseen, Witness},
 };
 use tt_meter::{Probe, Stage};
@@ -43,8 +43,8 @@ struct Judgement {
 
 /// The effect of an accepted intent.
 enum Effect {
-    /// A new order, valued at this price.
-    Order { px: i64 },
+    /// A new order, valued at this price, with the hash of its terms.
+    Order { px: i64, terms: u64 },
     /// A cancel of an order that the gate knows.
     Cancel { slot: u32 },
     /// A replace of the order.
@@ -131,7 +131,11 @@ impl Gate {
             || self.orders.free_len() == 0
             || self.orders.executions.free_len() <= self.capacity.executions / 8;
         let Rules { same_orders_max, same_window_ns, .. } = self.rules;
-        let same = self.orders.count_same(self.horizon_ns, same_window_ns, same_orders_max, intent);
+        let hash = Orders::terms_hash(intent);
+        let same = self.orders.count_same(self.horizon_ns, (same_window_ns, same_orders_max), (intent, hash));
+        if let Effect::Order { terms, .. } = &mut judgement.effect {
+            *terms = hash;
+        }
         judgement.reasons |= bit(is_used, Breach::DUP_ID) | bit(is_full, Breach::CAPACITY);
         judgement.reasons |= bit(same >= same_orders_max, Breach::DUP_ORDER);
         self.judge_cancels(intent, &mut judgement, witness);
@@ -201,7 +205,7 @@ impl Gate {
             notes: 0,
             levels: [0, reasons & (Breach::KILL_ACCOUNT.0 | Breach::RATE_ACCOUNT.0), 0, reasons & OF_INSTRUMENTS],
             is_near: false,
-            effect: Effect::Order { px: size.px },
+            effect: Effect::Order { px: size.px, terms: 0 },
         };
         self.judge_nodes(from, intent, judgement, (adds, &size), witness)
     }

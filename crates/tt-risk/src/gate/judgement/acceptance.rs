@@ -33,12 +33,12 @@ impl Gate {
         self.core.count_message(now_ns, intent);
         self.count_message(from, intent);
         match *effect {
-            Effect::Order { px } => {
+            Effect::Order { px, terms } => {
                 let limit_px = if intent.kind.is_market() { px } else { intent.limit_px.0 };
                 let record = Record { limit_px, route, phase: Phase::Reserved, ..asked(intent) };
                 // There is room: an order without has the reason `CAPACITY`.
                 if let Some(slot) = self.add_record(row, &record) {
-                    self.orders.keep_terms(slot, self.horizon_ns, [intent.limit_px.0, intent.qty.0]);
+                    self.orders.keep_terms(slot, self.horizon_ns, [intent.limit_px.0, intent.qty.0], terms);
                 }
             }
             Effect::Cancel { slot } => {
