@@ -13,13 +13,14 @@ use tt_journal::SegmentFolder;
 use tt_journal::segments::Disk;
 use tt_meter::Probe;
 use tt_model::{Breach, InstrumentId, IntentKind, OrderIntent, Report, Verdict};
-use tt_risk::{Controls, Gate, GateError, KillSwitch, Limits, Mark, Mode, Outcome};
+use tt_risk::{Controls, Gate, GateError, KillSwitch, Mark, Mode, Outcome};
 
 use crate::input::{Answer, Input, judge, perform};
 use crate::journal::recovery::{recover, write_or_log};
 use crate::journal::replay::Replayed;
 use crate::journal::{
     Durability, Journal, JournalConfig, JournalPosition, Keeper, KeeperThread, Lost, Room, SEGMENT_BYTES, Storage,
+    has_short_record,
 };
 use crate::modes::Modes;
 use crate::sender::unsent;
@@ -277,11 +278,8 @@ impl<K: Keeper> DurableGate<K> {
         }
         let verdict = judge(&mut self.gate, now_ns, (producer, self.generation), intent, probe);
         self.keep_own_modes();
-        if self.journal.is_none() {
-            return verdict;
-        }
-        let input = Input::Intent { producer, generation: self.generation, intent: *intent };
-        match self.record(now_ns, &input, &Answer::Verdict(verdict)) {
+        let of = (producer, self.generation);
+        match self.append(|journal| journal.append_judged(now_ns, of, intent, &verdict)) {
             Ok(()) => verdict,
             Err(Lost) => self.withdraw(now_ns, intent, verdict),
         }
@@ -293,7 +291,10 @@ impl<K: Keeper> DurableGate<K> {
         let outcome = self.gate.apply(now_ns, report);
         self.keep_own_modes();
         // A journal that is lost says so with the next order.
-        let _ = self.record(now_ns, &Input::Report(*report), &Answer::Outcome(outcome));
+        let _ = self.append(|journal| match has_short_record(report) {
+            true => journal.append_reported(now_ns, report, outcome),
+            false => journal.append(now_ns, &Input::Report(*report), &Answer::Outcome(outcome)),
+        });
         outcome
     }
 
@@ -309,24 +310,11 @@ impl<K: Keeper> DurableGate<K> {
         let applied = self.gate.set_reference(now_ns, instrument, mark);
         self.keep_own_modes();
         // A journal that is lost says so with the next order.
-        let _ = self.record(now_ns, &Input::Mark(instrument, *mark), &Answer::Applied(applied));
+        let _ = self.append(|journal| match mark.proof_ns {
+            0 => journal.append(now_ns, &Input::Mark(instrument, *mark), &Answer::Applied(applied)),
+            _ => journal.append_marked(now_ns, instrument, mark, &applied),
+        });
         applied
-    }
-
-    /// Replaces the limits of an account in an instrument; returns the new version of the limits.
-    ///
-    /// # Errors
-    /// Those of [`Gate::set_limits`].
-    pub fn set_limits(
-        &mut self,
-        now_ns: u64,
-        account: u16,
-        instrument: InstrumentId,
-        limits: &Limits,
-    ) -> Result<u32, GateError> {
-        self.applied(now_ns, &Input::Limits(account, instrument, *limits))?;
-        self.publish_limits();
-        Ok(self.own.limits_version())
     }
 
     /// Performs another input; returns what it led to. A mark may wait: [`holds_marks`](Self::holds_marks).
@@ -457,8 +445,14 @@ impl<K: Keeper> DurableGate<K> {
 
     #[inline(always)]
     fn record(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<(), Lost> {
+        self.append(|journal| journal.append(now_ns, input, answer))
+    }
+
+    /// Writes a record as `append` does, if there is a journal.
+    #[inline(always)]
+    fn append(&mut self, append: impl FnOnce(&mut Journal<K>) -> Result<u64, Lost>) -> Result<(), Lost> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        match journal.append(now_ns, input, answer) {
+        match append(journal) {
             Ok(number) => {
                 self.journal_end.publish(number);
                 Ok(())

@@ -18,8 +18,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use tt_journal::segments::Disk;
 use tt_journal::{AppendError, JournalEnd, SegmentFolder, SegmentWriter};
+use tt_model::{InstrumentId, OrderIntent, Report, Verdict};
 use tt_os::clock::unix_now;
 use tt_os::mapped_file::MappedFile;
+use tt_risk::{GateError, Mark, Outcome};
 
 use crate::input::{Answer, Input};
 use codec::fixed::{self, Fixed};
@@ -86,6 +88,12 @@ pub(crate) enum Room {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lost;
 
+/// Returns whether the record of `report` has neither a fee nor a version.
+#[inline(always)]
+pub(crate) const fn has_short_record(report: &Report) -> bool {
+    report.fee == 0 && report.version == 0
+}
+
 impl<K: Keeper> Journal<K> {
     /// Continues the journal behind `end`, with segments of `bytes`.
     pub(crate) fn resume<S>(storage: S, end: &JournalEnd, durability: Durability, bytes: usize) -> Result<Self>
@@ -118,8 +126,17 @@ impl<K: Keeper> Journal<K> {
     }
 
     /// Returns what there is room for, and takes the next segment if it is needed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn room(&mut self) -> Room {
+        // The segment alone has room, nearly always.
+        if self.writer.room_in_segment() >= self.reserve_bytes && !self.keeper.has_failed() {
+            return Room::Orders;
+        }
+        self.room_in_all()
+    }
+
+    #[inline(never)]
+    fn room_in_all(&mut self) -> Room {
         if self.writer.room() < self.reserve_bytes {
             self.take_spare();
         }
@@ -138,16 +155,46 @@ impl<K: Keeper> Journal<K> {
     pub(crate) fn append(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<u64, Lost> {
         match (input, answer) {
             (Input::Intent { producer, generation, intent }, Answer::Verdict(verdict)) => {
-                self.append_fixed(now_ns, fixed::judged((*producer, *generation), intent, verdict))
+                self.append_judged(now_ns, (*producer, *generation), intent, verdict)
             }
             (Input::Mark(instrument, mark), Answer::Applied(applied)) if mark.proof_ns != 0 => {
-                self.append_fixed(now_ns, fixed::marked(*instrument, mark, applied))
+                self.append_marked(now_ns, *instrument, mark, applied)
             }
-            (Input::Report(report), Answer::Outcome(outcome)) if (report.fee, report.version) == (0, 0) => {
-                self.append_fixed(now_ns, fixed::reported(report, *outcome))
+            (Input::Report(report), Answer::Outcome(outcome)) if has_short_record(report) => {
+                self.append_reported(now_ns, report, *outcome)
             }
             _ => self.append_any(now_ns, input, answer),
         }
+    }
+
+    /// Writes the record of an intent, as [`append`](Self::append) does.
+    #[inline(always)]
+    pub(crate) fn append_judged(
+        &mut self,
+        now_ns: u64,
+        of: (u16, u32),
+        intent: &OrderIntent,
+        verdict: &Verdict,
+    ) -> Result<u64, Lost> {
+        self.append_fixed(now_ns, fixed::judged(of, intent, verdict))
+    }
+
+    /// Writes the record of a mark whose proof has a time.
+    #[inline(always)]
+    pub(crate) fn append_marked(
+        &mut self,
+        now_ns: u64,
+        instrument: InstrumentId,
+        mark: &Mark,
+        applied: &Result<(), GateError>,
+    ) -> Result<u64, Lost> {
+        self.append_fixed(now_ns, fixed::marked(instrument, mark, applied))
+    }
+
+    /// Writes the record of a report that [has a short one](has_short_record).
+    #[inline(always)]
+    pub(crate) fn append_reported(&mut self, now_ns: u64, report: &Report, outcome: Outcome) -> Result<u64, Lost> {
+        self.append_fixed(now_ns, fixed::reported(report, outcome))
     }
 
     #[inline(never)]
@@ -172,7 +219,8 @@ impl<K: Keeper> Journal<K> {
         body_len: usize,
         append: impl FnOnce(&mut SegmentWriter<K::Segment>) -> Result<u64, AppendError>,
     ) -> Result<u64, Lost> {
-        if self.writer.room() < body_len + self.reserve_bytes {
+        let needed = body_len + self.reserve_bytes;
+        if self.writer.room_in_segment() < needed && self.writer.room() < needed {
             self.take_spare();
         }
         let segment = self.writer.needs_spare();

@@ -19,7 +19,7 @@ use crate::{
     money::Round,
     orders::{Bits, Orders, Phase, Record, Reserved},
     rate::{Bucket, Rate},
-    tree::{Node, Path, Reserving, Totals, Tree, Windows, sign},
+    tree::{Node, Path, Reserving, Totals, Traded, Tree, Windows, sign},
 };
 use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 use tt_model::{InstrumentId, IntentKind, OrderSide, Price, Qty};
@@ -123,6 +123,14 @@ struct Account {
 struct RowState {
     /// Open orders that were counted and not named yet.
     unnamed: u32,
+}
+
+/// What has changed of an order since its last [`settle_all`](Gate::settle_all), beyond what it reserves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    traded: Option<Traded>,
+    /// The change of the number of open orders, as far as the tree does not count it yet.
+    opened: i32,
 }
 
 /// Refused intents of a producer.
@@ -328,14 +336,15 @@ impl Gate {
     }
 
     /// Adds `record` of `row` and what it reserves; `None` without room.
-    fn add_record(&mut self, row: usize, record: Record) -> Option<u32> {
+    fn add_record(&mut self, row: usize, record: &Record) -> Option<u32> {
         let slot = self.orders.add(row, record)?;
         let account = self.core.account_index(record.account);
         self.accounts[account].records += 1;
         if record.is_open() {
-            self.count_open(row, slot, 1);
+            let state = &mut self.core.rows[row].state;
+            state.open_orders = state.open_orders.saturating_add(1);
         }
-        self.settle(row, slot);
+        self.settle_all(row, slot, Since { traded: None, opened: i32::from(record.is_open()) });
         Some(slot)
     }
 
@@ -349,16 +358,12 @@ impl Gate {
 
     /// Brings sums and queues up to date after a change of the record at `slot`.
     fn settle(&mut self, row: usize, slot: u32) {
-        self.settle_all(row, slot, false);
+        self.settle_all(row, slot, Since::default());
     }
 
-    /// As [`settle`](Self::settle), also after a [`trade`](Self::trade).
-    fn settle_traded(&mut self, row: usize, slot: u32) {
-        self.settle_all(row, slot, true);
-    }
-
-    fn settle_all(&mut self, row: usize, slot: u32, is_traded: bool) {
-        self.reserve(row, slot, is_traded);
+    /// As [`settle`](Self::settle), also after a [`trade`](Self::trade) and after a change of the number of open orders.
+    fn settle_all(&mut self, row: usize, slot: u32, since: Since) {
+        self.reserve(row, slot, since);
         self.orders.update_gap(slot, self.horizon_ns.saturating_add(self.rules.gap_max_ns));
         let record = &self.orders.records[slot as usize];
         let is_settled = record.gap() == 0 && !record.bits.has(Bits::UNKNOWN_TERMS);
@@ -368,7 +373,7 @@ impl Gate {
     }
 
     /// Counts what the record at `slot` reserves at each node.
-    fn reserve(&mut self, row: usize, slot: u32, is_traded: bool) {
+    fn reserve(&mut self, row: usize, slot: u32, Since { traded, opened }: Since) {
         let record = &self.orders.records[slot as usize];
         let contract = &self.tree.contracts[record.instrument.0 as usize];
         let (side, lots, value) = (record.side, record.reserved(), record.reserved_value(contract));
@@ -376,38 +381,35 @@ impl Gate {
         let (account, currency) = (record.account, contract.held_currency(side));
         let before = core::mem::replace(&mut self.orders.counted[slot as usize], Reserved { lots, value, hold });
         self.core.rows[row].state.reserve(side, before.lots, lots);
-        if let Some(balance) = self.tree.balance(account, currency) {
+        if hold != before.hold
+            && let Some(balance) = self.tree.balance(account, currency)
+        {
             balance.holds += hold - before.hold;
         }
         let path = self.path(slot);
-        let change = Reserving { before: before.lots, lots, value: value - before.value };
-        self.tree.reserve(path, side, &change, is_traded);
+        let change = Reserving { before: before.lots, lots, value: value - before.value, orders: opened, traded };
+        self.tree.reserve(path, side, &change);
     }
 
-    /// Moves the position by `lots` of `side`, negative to undo them, at `px`; the caller settles
-    /// with [`settle_traded`](Self::settle_traded).
-    fn trade(&mut self, row: usize, slot: u32, side: OrderSide, [lots, px, fee]: [i64; 3]) {
+    /// Moves the position by `lots` of `side`, negative to undo them, at `px`; the caller settles what this returns.
+    fn trade(&mut self, row: usize, slot: u32, side: OrderSide, [lots, px, fee]: [i64; 3]) -> Traded {
         let state = &mut self.core.rows[row].state;
         // A position that leaves the range is not in question: fills are checked before.
         state.position = state.moved(side, lots).unwrap_or(state.position);
         let record = &self.orders.records[slot as usize];
-        let (account, contract) = (record.account, self.tree.contracts[record.instrument.0 as usize]);
-        let signed = sign(side) * lots;
+        let (account, contract) = (record.account, &self.tree.contracts[record.instrument.0 as usize]);
+        let lots = sign(side) * lots;
         // Without a value the trade counts as the largest loss.
-        let cash = contract.profit(px, -signed).unwrap_or((-i64::MAX).into()) - i128::from(fee);
-        let path = self.path(slot);
-        self.tree.prepare(path, |held| {
-            held.position = held.position.saturating_add(signed);
-            held.cash += cash;
-        });
+        let cash = contract.profit(px, -lots).unwrap_or((-i64::MAX).into()) - i128::from(fee);
         if let Some(spot) = contract.spot {
-            let lots = spot.per_lot.times(signed.into(), Round::Down).unwrap_or((-i64::MAX).into());
-            for (currency, change) in [(contract.currency, cash), (spot.base, lots)] {
+            let base = spot.per_lot.times(lots.into(), Round::Down).unwrap_or((-i64::MAX).into());
+            for (currency, change) in [(contract.currency, cash), (spot.base, base)] {
                 if let Some(balance) = self.tree.balance(account, currency) {
                     balance.total = balance.total.saturating_add(change);
                 }
             }
         }
+        Traded { lots, cash }
     }
 
     /// Ends the open order at `slot`, as the venue or its executions do; the caller settles.

@@ -254,13 +254,21 @@ impl Contract {
     /// Returns the initial margin of a position of `value`; `None` above the last bracket.
     #[inline]
     pub(crate) fn margin(&self, value: i64) -> Option<i128> {
-        let first = &self.brackets[0];
-        if (0..=first.value_max).contains(&value)
-            && let Some(product) = value.cast_unsigned().checked_mul(first.bps.into())
-        {
-            return Some(product.div_ceil(WHOLE).into());
+        // In one word and with one division, as long as the sum has a word.
+        let (mut from, mut sum) = (0, 0_u64);
+        for bracket in &self.brackets {
+            let to = value.min(bracket.value_max);
+            let part = to.saturating_sub(from).max(0).cast_unsigned();
+            let Some(more) = part.checked_mul(bracket.bps.into()).and_then(|part| part.checked_add(sum)) else {
+                return self.margin_of_brackets(value);
+            };
+            sum = more;
+            from = from.max(to);
+            if from >= value {
+                return Some(sum.div_ceil(WHOLE).into());
+            }
         }
-        self.margin_of_brackets(value)
+        None
     }
 
     fn margin_of_brackets(&self, value: i64) -> Option<i128> {

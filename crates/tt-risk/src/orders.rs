@@ -275,12 +275,12 @@ impl Orders {
     }
 
     /// Adds `record`, an order of `row`, to the table, the list of the row and the levels; `None` without room.
-    pub(crate) fn add(&mut self, row: usize, record: Record) -> Option<u32> {
+    pub(crate) fn add(&mut self, row: usize, record: &Record) -> Option<u32> {
         let slot = self.free;
         let entry = self.records.get_mut(slot as usize)?;
         self.free = entry.row_next;
         self.free_len -= 1;
-        *entry = Record { row_previous: NIL, row_next: NIL, ..record };
+        *entry = Record { row_previous: NIL, row_next: NIL, ..*record };
         self.counted[slot as usize] = Reserved::default();
         self.ids.insert(id_hash(record.account, record.client_id), slot);
         if record.is_open() {

@@ -9,7 +9,7 @@ mod worth;
 pub(crate) use judge::{Ask, Said, Unseen, Witness};
 pub use node::{Finding, Node, NodeLimits, Route, RowLimits, Totals};
 pub(crate) use node::{NodeState, Windows};
-pub(crate) use reserving::Reserving;
+pub(crate) use reserving::{Reserving, Traded};
 pub(crate) use room::{Reach, Room};
 
 use crate::{

@@ -2,14 +2,31 @@
 
 use anyhow::{Context as _, Result, ensure};
 use gate_limits::LimitsFile;
+use tt_model::InstrumentId;
 use tt_os::clock::WallTime;
-use tt_risk::GateError;
+use tt_risk::{GateError, Limits};
 
 use super::DurableGate;
 use crate::input::{Answer, Input, perform};
 use crate::journal::Keeper;
 
 impl<K: Keeper> DurableGate<K> {
+    /// Replaces the limits of an account in an instrument; returns the new version of the limits.
+    ///
+    /// # Errors
+    /// Those of [`Gate::set_limits`].
+    pub fn set_limits(
+        &mut self,
+        now_ns: u64,
+        account: u16,
+        instrument: InstrumentId,
+        limits: &Limits,
+    ) -> Result<u32, GateError> {
+        self.applied(now_ns, &Input::Limits(account, instrument, *limits))?;
+        self.publish_limits();
+        Ok(self.own.limits_version())
+    }
+
     /// Replaces all limits between two inputs; returns the version, which verdicts name.
     ///
     /// A node may be beyond the new limits: only orders that reduce pass there.

@@ -116,7 +116,14 @@ impl<S: Segment> SegmentWriter<S> {
     #[inline]
     pub fn room(&self) -> usize {
         let spare = self.spare.as_ref().map_or(0, |spare| spare.bytes() - HEADER_BYTES - HEAD_BYTES);
-        spare + (self.current.bytes() - self.at).saturating_sub(HEAD_BYTES)
+        spare + self.room_in_segment()
+    }
+
+    /// Returns the part of [`room`](Self::room) that is in the segment that is written.
+    #[must_use]
+    #[inline]
+    pub fn room_in_segment(&self) -> usize {
+        (self.current.bytes() - self.at).saturating_sub(HEAD_BYTES)
     }
 
     /// Writes a record; returns its number. It survives the death of the process when this returns.

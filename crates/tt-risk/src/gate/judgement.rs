@@ -1,5 +1,6 @@
 //! The evaluation of intents.
 
+mod acceptance;
 mod findings;
 mod unrecorded;
 
@@ -12,9 +13,8 @@ use crate::{
     index::NIL,
     limits::Limits,
     money::Contract,
-    orders::{Bits, Phase, Record},
+    orders::{Bits, Orders, Record},
     tree::{Ask, Node, Row, Said, Unseen, Witness},
-    window::part_of,
 };
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
@@ -43,8 +43,8 @@ struct Judgement {
 
 /// The effect of an accepted intent.
 enum Effect {
-    /// A new order, valued at this price.
-    Order { px: i64 },
+    /// A new order, valued at this price, with the hash of its terms.
+    Order { px: i64, terms: u64 },
     /// A cancel of an order that the gate knows.
     Cancel { slot: u32 },
     /// A replace of the order.
@@ -131,7 +131,11 @@ impl Gate {
             || self.orders.free_len() == 0
             || self.orders.executions.free_len() <= self.capacity.executions / 8;
         let Rules { same_orders_max, same_window_ns, .. } = self.rules;
-        let same = self.orders.count_same(self.horizon_ns, same_window_ns, same_orders_max, intent);
+        let hash = Orders::terms_hash(intent);
+        let same = self.orders.count_same(self.horizon_ns, (same_window_ns, same_orders_max), (intent, hash));
+        if let Effect::Order { terms, .. } = &mut judgement.effect {
+            *terms = hash;
+        }
         judgement.reasons |= bit(is_used, Breach::DUP_ID) | bit(is_full, Breach::CAPACITY);
         judgement.reasons |= bit(same >= same_orders_max, Breach::DUP_ORDER);
         self.judge_cancels(intent, &mut judgement, witness);
@@ -201,7 +205,7 @@ impl Gate {
             notes: 0,
             levels: [0, reasons & (Breach::KILL_ACCOUNT.0 | Breach::RATE_ACCOUNT.0), 0, reasons & OF_INSTRUMENTS],
             is_near: false,
-            effect: Effect::Order { px: size.px },
+            effect: Effect::Order { px: size.px, terms: 0 },
         };
         self.judge_nodes(from, intent, judgement, (adds, &size), witness)
     }
@@ -235,6 +239,7 @@ impl Gate {
             value,
             reach,
             notional: size.notional_max,
+            notional_word: size.notional_max.and_then(|notional| i64::try_from(notional).ok()),
             is_market: intent.kind.is_market(),
             closes: size.closes,
             is_new: replaces.is_none(),
@@ -366,56 +371,6 @@ impl Gate {
         let has_route = (record.route as usize) < self.tree.rows.len();
         record.instrument != intent.instrument || (has_route && self.is_of_other_route(from, record, intent))
     }
-
-    /// Counts an accepted message of a strategy, and cancels and replaces.
-    fn count_message(&mut self, from: From, intent: &OrderIntent) {
-        let From { now_ns, route, .. } = from;
-        if let Some(row) = self.tree.rows.get(route as usize) {
-            self.tree.nodes[row.node as usize].rate.count(now_ns, u64::MAX);
-        }
-        if intent.kind == IntentKind::CANCEL || intent.kind == IntentKind::REPLACE {
-            let part = part_of(self.horizon_ns, self.rules.cancel_window_ns);
-            if let Some(messages) = self.messages.get_mut(intent.instrument.0 as usize) {
-                messages.cancels.count(part);
-            }
-            if let Some(node) = self.tree.node(Node::Account(intent.account)) {
-                self.tree.nodes[node].messages.cancels.count(part);
-            }
-        }
-    }
-
-    /// Commits an accepted intent.
-    fn accept(&mut self, from: From, intent: &OrderIntent, effect: &Effect) {
-        let From { now_ns, row, route, .. } = from;
-        self.core.count_message(now_ns, intent);
-        self.count_message(from, intent);
-        match *effect {
-            Effect::Order { px } => {
-                let limit_px = if intent.kind.is_market() { px } else { intent.limit_px.0 };
-                let record = Record { limit_px, route, phase: Phase::Reserved, ..asked(intent) };
-                // There is room: an order without has the reason `CAPACITY`.
-                if let Some(slot) = self.add_record(row, record) {
-                    self.orders.keep_terms(slot, self.horizon_ns, [intent.limit_px.0, intent.qty.0]);
-                }
-            }
-            Effect::Cancel { slot } => {
-                let record = &mut self.orders.records[slot as usize];
-                record.bits.set(Bits::CANCEL_PENDING);
-                record.cancel_ns = now_ns;
-            }
-            Effect::Replace { slot } => {
-                let instrument = self.core.instrument_index(intent.instrument);
-                let adds = !self.instruments[instrument].replaces_atomically;
-                let record = &mut self.orders.records[slot as usize];
-                if adds {
-                    record.bits.set(Bits::REPLACE_ADDS);
-                }
-                self.orders.begin_replace(row, slot, [intent.limit_px.0, intent.qty.0, intent.trigger_px.0]);
-                self.settle(row, slot);
-            }
-            Effect::Message => {}
-        }
-    }
 }
 
 /// Where an intent comes from: its time, its row in the evaluator, its producer, and its route or [`NIL`].
@@ -445,30 +400,15 @@ const OF_INSTRUMENTS: u64 = Breach::KILL_INSTRUMENT.0
 
 /// Returns the level of a reason: 1 firm, 2 account, 3 strategy, 4 instrument, 0 for none.
 fn level_of(bit: u32, levels: &[u64; 4]) -> u8 {
+    if bit == u64::BITS {
+        return 0;
+    }
     let has = |level: &u64| level.checked_shr(bit).is_some_and(|level| level & 1 == 1);
     levels.iter().position(has).map_or(0, |level| level as u8 + 1)
 }
 
 const fn bit(is_found: bool, reason: Breach) -> u64 {
     if is_found { reason.0 } else { 0 }
-}
-
-/// Returns the record of an order as it is asked for; it is not open yet.
-fn asked(intent: &OrderIntent) -> Record {
-    Record {
-        client_id: intent.client_id,
-        limit_px: intent.limit_px.0,
-        trigger_px: intent.trigger_px.0,
-        qty: intent.qty.0,
-        account: intent.account,
-        strategy: intent.strategy,
-        instrument: intent.instrument,
-        kind: intent.kind,
-        side: intent.side,
-        tif: intent.tif,
-        flags: intent.flags,
-        ..Record::FREE
-    }
 }
 
 /// Returns whether a field has a value without a meaning.

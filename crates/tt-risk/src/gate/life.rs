@@ -1,6 +1,6 @@
 //! The life of an order: what a report changes.
 
-use super::{Gate, Rules, terms::are_lots};
+use super::{Gate, Rules, Since, terms::are_lots};
 use crate::{
     orders::{Bits, Cause, Includes, Phase, Record},
     outcome::Outcome,
@@ -86,7 +86,7 @@ impl Gate {
         match report.kind {
             ReportKind::ACK | ReportKind::REPLACED | ReportKind::RESTATED if are_lots(report.order_qty) => {
                 let record = Record { qty: report.order_qty.0, phase: Phase::Live, ..record };
-                let Some(slot) = self.add_record(row, record) else { return Outcome::Full };
+                let Some(slot) = self.add_record(row, &record) else { return Outcome::Full };
                 self.take_terms(Place { row, slot }, report, Cause::Venue);
                 Outcome::Adopted
             }
@@ -99,7 +99,7 @@ impl Gate {
                 if self.core.rows[row].state.moved(report.side, report.qty.0).is_none() {
                     return Outcome::Malformed;
                 }
-                let Some(slot) = self.add_record(row, record) else { return Outcome::Full };
+                let Some(slot) = self.add_record(row, &record) else { return Outcome::Full };
                 self.fill(Place { row, slot }, report)
             }
             _ => Outcome::Unknown,
@@ -185,13 +185,15 @@ impl Gate {
         let is_over = record.executed > record.qty;
         let leaves = record.leaves();
         let is_replaced = record.bits.has(Bits::REPLACE_PENDING);
-        self.trade(place.row, place.slot, report.side, [qty, px, report.fee]);
+        let traded = Some(self.trade(place.row, place.slot, report.side, [qty, px, report.fee]));
         self.count_execution(place);
         let is_done = was_open && leaves == 0 && !is_replaced;
         if is_done {
-            self.end(place.row, place.slot, Phase::Filled);
+            self.orders.close(place.row, place.slot, Phase::Filled);
+            let state = &mut self.core.rows[place.row].state;
+            state.open_orders = state.open_orders.saturating_sub(1);
         }
-        self.settle_traded(place.row, place.slot);
+        self.settle_all(place.row, place.slot, Since { traded, opened: -i32::from(is_done) });
         match (is_unknown, is_over, was_open) {
             (true, ..) => Outcome::UnknownFill,
             (_, true, _) => Outcome::Overfill,
@@ -244,8 +246,8 @@ impl Gate {
             record.qty = (record.qty - qty).max(record.executed);
         }
         record.venue_executed = (record.venue_executed - qty).max(0);
-        self.trade(place.row, place.slot, side, [-qty, px, 0]);
-        self.settle_traded(place.row, place.slot);
+        let traded = Some(self.trade(place.row, place.slot, side, [-qty, px, 0]));
+        self.settle_all(place.row, place.slot, Since { traded, opened: 0 });
         includes
     }
 
@@ -321,8 +323,8 @@ impl Gate {
         record.qty = record.qty.saturating_add(enlarged);
         record.venue_executed = record.venue_executed.saturating_add(qty);
         record.replace_qty = record.replace_qty.saturating_add(more);
-        self.trade(place.row, place.slot, side, [qty, px, report.fee]);
-        self.settle_traded(place.row, place.slot);
+        let traded = Some(self.trade(place.row, place.slot, side, [qty, px, report.fee]));
+        self.settle_all(place.row, place.slot, Since { traded, opened: 0 });
         Outcome::Applied
     }
 

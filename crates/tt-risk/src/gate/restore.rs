@@ -104,7 +104,7 @@ impl Gate {
             side,
             ..Record::FREE
         };
-        self.add_record(row, record).ok_or(GateError::Full)?;
+        self.add_record(row, &record).ok_or(GateError::Full)?;
         self.rows[row].unnamed = unnamed;
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Gate {
             return Ok(());
         }
         let record = Record { client_id, account, instrument, phase: Phase::Ended, ..Record::FREE };
-        let slot = self.add_record(row, record).ok_or(GateError::Full)?;
+        let slot = self.add_record(row, &record).ok_or(GateError::Full)?;
         self.orders.keep_until(slot, used_ns.saturating_add(self.rules.id_window_ns));
         Ok(())
     }

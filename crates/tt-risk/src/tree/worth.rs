@@ -39,17 +39,6 @@ impl Worth {
         self.is_known = new.is_known;
         changes.largest()
     }
-
-    /// As [`become_part`](Self::become_part), where the profit and the net value of the other side stay.
-    #[inline(always)]
-    fn become_part_of_side(&mut self, sum: &mut Self, new: &Exposed, side: usize) -> u128 {
-        let mut changes = Changes(0);
-        changes.lane(&mut self.gross, &mut sum.gross, new.gross);
-        changes.lane(&mut self.net[side], &mut sum.net[side], new.net);
-        changes.lane(&mut self.reserved, &mut sum.reserved, new.reserved);
-        changes.lane(&mut self.margin, &mut sum.margin, new.margin);
-        changes.largest()
-    }
 }
 
 /// Bits of changes: of negative ones inverted, which is one less than their size.
@@ -99,8 +88,14 @@ impl Next<'_> {
 
 /// Returns positions with all open buys filled, and with all open sells.
 #[inline(always)]
-fn ends(position: i64, [buys, sells]: [i64; 2]) -> Option<[i64; 2]> {
+pub(super) fn ends(position: i64, [buys, sells]: [i64; 2]) -> Option<[i64; 2]> {
     Some([position.checked_add(buys)?, position.checked_sub(sells)?])
+}
+
+/// Returns the lots of the larger of the worst long and the worst short position.
+#[inline(always)]
+pub(super) fn worst_of([long, short]: [i64; 2]) -> Option<i64> {
+    Some(long.max(0).max(short.checked_neg()?))
 }
 
 /// What the checks of an order need of a [`Worth`]: the net value of its side only.
@@ -115,8 +110,8 @@ pub(super) struct Exposed {
 /// Returns the gross value and the margin of a row that ends between `ends` at a value of `lot` for each lot; `None` if a
 /// value is beyond 63 bits, or above the last bracket of margin.
 #[inline(always)]
-fn gross_by_lot([long, short]: [i64; 2], contract: &Contract, lot: i64, checks_margin: bool) -> Option<(i64, i128)> {
-    let worst = long.max(0).max(short.checked_neg()?);
+fn gross_by_lot(ends: [i64; 2], contract: &Contract, lot: i64, checks_margin: bool) -> Option<(i64, i128)> {
+    let worst = worst_of(ends)?;
     let gross = lot.checked_mul(worst)?.max(contract.lot_value_min.checked_mul(worst)?);
     Some((gross, if checks_margin { contract.margin(gross)? } else { 0 }))
 }
@@ -263,28 +258,11 @@ impl Tree {
         }
     }
 
-    /// Values the row at `index` after a change of the lots of `side` that it reserves, and of nothing else.
-    #[inline(always)]
-    pub(super) fn value_side(&mut self, index: u32, side: usize) {
-        let row = &mut self.rows[index as usize];
-        if self.pass_left == 0
-            && row.held.is_based
-            && row.worth.is_known
-            && let Some(price) = self.prices.get(row.instrument as usize)
-            // The row has its value at this mark. That of what it holds of the position stays.
-            && !price.is_queued
-            && price.is_fresh
-            && price.lot > 0
-            && let Some(node) = self.nodes.get_mut(row.node as usize)
-        {
-            let contract = &self.contracts[row.instrument as usize];
-            let next = Next { held: &row.held, open_qty: row.held.open_qty, reserved: row.held.reserved };
-            if let Some(new) = exposed_by_lot(&next, contract, price.lot, (node.limits.checks_margin, side)) {
-                node.room.shrink(row.worth.become_part_of_side(&mut node.sum, &new, side));
-                return;
-            }
-        }
-        self.value(index);
+    /// Returns whether the worth of the row at `index` is that of what it holds.
+    pub(super) fn has_worth(&self, index: u32) -> bool {
+        let row = &self.rows[index as usize];
+        let checks_margin = self.nodes[row.node as usize].limits.checks_margin;
+        row.worth == self.worth(&row.held, row.instrument, checks_margin)
     }
 
     /// Starts to count the profit of a restored position, once it has a mark.

@@ -154,7 +154,7 @@ mod tests {
     impl Line for Stubborn {
         fn send(&mut self, intent: OrderIntent) -> bool {
             self.tries += 1;
-            let takes = self.tries % 2 == 0;
+            let takes = self.tries.is_multiple_of(2);
             if takes {
                 self.came.push_back(intent);
             }
