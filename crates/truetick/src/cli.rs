@@ -88,6 +88,9 @@ enum Command {
     /// Ask a STUN server for this machine's public address; status 1 without a response
     #[cfg(feature = "turn")]
     Stun(stun::Args),
+    /// Look at packets that the TURN server's kernel path relays
+    #[cfg(feature = "turn")]
+    Paths(turn_server::path_dump::command::Args),
     /// Serve the books of a venue: page, JSON API, streams and a table in the terminal
     #[cfg(feature = "market")]
     Up(up::Args),
@@ -233,6 +236,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Credential(args) => credential::run(&args).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "turn")]
         Command::Stun(args) => stun::run(&args).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "turn")]
+        Command::Paths(args) => turn_server::path_dump::command::run(&args),
         #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
         Command::Serve(args) => serve::run(args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]

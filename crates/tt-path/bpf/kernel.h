@@ -14,6 +14,7 @@ typedef unsigned long long __u64;
 enum { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
 enum { SK_DROP, SK_PASS };
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_SOCKMAP = 15 };
+enum { BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_F_NO_PREALLOC = 1 << 0, BPF_F_RDONLY_PROG = 1 << 7, BPF_F_MMAPABLE = 1 << 10 };
 
 struct xdp_md {
@@ -35,12 +36,15 @@ struct bpf_sk_lookup {
 enum { BPF_SK_LOOKUP_F_NO_REUSEPORT = 1 << 1 };
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static __u32 (*bpf_get_prandom_u32)(void) = (void *)7;
+static __u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static __s64 (*bpf_csum_diff)(const void *from, __u32 from_len, const void *to, __u32 to_len, __u32 seed) = (void *)28;
 static long (*bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*bpf_sk_release)(void *socket) = (void *)86;
 static long (*bpf_sk_assign)(void *ctx, void *socket, __u64 flags) = (void *)124;
+static long (*bpf_ringbuf_output)(void *ring, void *data, __u64 len, __u64 flags) = (void *)130;
 static __u64 (*bpf_ktime_get_coarse_ns)(void) = (void *)160;
 static __u64 (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 static long (*bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 offset, void *to, __u32 len) = (void *)189;

@@ -116,7 +116,9 @@ struct meta {
 	__u64 heartbeat; // CLOCK_MONOTONIC, ns
 	__u64 dscp; // a bit for each value that may leave; the others become 0
 	enum reason unused; // brings the constants into the BTF, for the loader
-	__u32 pad;
+	__u32 dump_ifindex; // where packets arrive that are copied; 0: anywhere
+	__u64 dump_until; // CLOCK_MONOTONIC, ns; packets are copied until then
+	__u64 dump_every;
 };
 
 struct ports {
@@ -133,6 +135,8 @@ MAP(hops, BPF_MAP_TYPE_ARRAY, __u32, struct hop, 256, BPF_F_RDONLY_PROG);
 MAP(ifaces, BPF_MAP_TYPE_ARRAY, __u32, struct iface, INTERFACES, BPF_F_MMAPABLE);
 MAP(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, 32, 0);
 MAP(meta, BPF_MAP_TYPE_ARRAY, __u32, struct meta, 1, BPF_F_MMAPABLE);
+
+#include "dump.h"
 
 struct eth {
 	__u16 dst[3], src[3], type;
@@ -416,6 +420,9 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 		if (!new_csum)
 			new_csum = 0xffff;
 	}
+	const int is_dumped = UNLIKELY(state->dump_until > now);
+	if (is_dumped)
+		copy_for_dump(ctx, FORM_RECEIVED);
 	if (UNLIKELY(bpf_xdp_adjust_head(ctx, is_strip ? CHANNEL_LEN : -CHANNEL_LEN))) {
 		// Not the pointer of before: it may be null, and Linux 6.1 follows the branch that a known null does not take.
 		struct meter *meter = bpf_map_lookup_elem(&meters, &meter_index);
@@ -456,6 +463,8 @@ static __always_inline enum reason relay(struct xdp_md *ctx, const int is_ip6, _
 			return LOST;
 		channel->number = flow->chan, channel->len = be16(payload_len);
 	}
+	if (is_dumped)
+		copy_for_dump(ctx, FORM_SENT);
 	__sync_fetch_and_add(&tally->packets, 1);
 	__sync_fetch_and_add(&tally->bytes, payload_len);
 	*ifindex = hop->ifindex == ctx->ingress_ifindex && !iface->redirects ? 0 : hop->ifindex;

@@ -178,6 +178,54 @@ impl fmt::Display for SteerError {
 
 impl Error for SteerError {}
 
+/// Why packets that the kernel relays cannot be copied.
+#[derive(Debug)]
+pub enum DumpError {
+    /// A privilege is missing.
+    Denied,
+    /// Another process has the packets of the program copied.
+    Busy,
+    /// A program is not one whose packets can be copied.
+    Program {
+        /// The kernel's number of it.
+        id: u32,
+        /// What it is.
+        is: &'static str,
+    },
+    /// A program or a map cannot be read.
+    Read {
+        /// What cannot be read.
+        what: &'static str,
+        /// The kernel's error, if a system call failed.
+        os: Option<i32>,
+    },
+}
+
+impl DumpError {
+    pub(crate) fn read(what: &'static str, error: &(dyn Error + 'static)) -> Self {
+        match os_error(error) {
+            Some(EPERM) => Self::Denied,
+            os => Self::Read { what, os },
+        }
+    }
+}
+
+impl fmt::Display for DumpError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied => {
+                out.write_str("the kernel denies access to the server's program: run as root (CAP_SYS_ADMIN)")
+            }
+            Self::Busy => out.write_str("another dump of the server's packets runs"),
+            Self::Program { id, is } => write!(out, "the XDP program {id} {is}"),
+            Self::Read { what, os: Some(os) } => write!(out, "{what}: {}", io::Error::from_raw_os_error(*os)),
+            Self::Read { what, os: None } => write!(out, "{what} cannot be read"),
+        }
+    }
+}
+
+impl Error for DumpError {}
+
 /// Returns the number of the innermost system error in a chain of errors.
 pub(crate) fn os_error(error: &(dyn Error + 'static)) -> Option<i32> {
     let mut next = Some(error);

@@ -113,7 +113,7 @@ pub(crate) struct Iface {
     pub(crate) bad: u32,
 }
 
-/// Switch, epoch and heartbeat of the process.
+/// Switch, epoch and heartbeat of the process; what another process wants copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub(crate) struct Meta {
@@ -123,7 +123,31 @@ pub(crate) struct Meta {
     /// A bit for each DSCP value that may leave; the others become 0.
     pub(crate) dscp: u64,
     pub(crate) unused: u32,
-    pub(crate) pad: u32,
+    /// Index of the interface where packets arrive that are copied; 0: any.
+    pub(crate) dump_ifindex: u32,
+    /// Until when packets are copied: see `dump.rs`.
+    pub(crate) dump_until: u64,
+    pub(crate) dump_every: u64,
+}
+
+/// What a CPU does for dumps: its counts, and what it gives away, from `at` on.
+#[derive(FromBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Dump {
+    pub(crate) left: u64,
+    /// Packets without room in the ring.
+    pub(crate) lost: u64,
+    pub(crate) is_wanted: u64,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub(crate) at: u64,
+    /// Number of the packet on this CPU.
+    pub(crate) number: u64,
+    pub(crate) cpu: u32,
+    pub(crate) ifindex: u32,
+    pub(crate) len: u32,
+    /// 0: as received. 1: as sent.
+    pub(crate) form: u32,
+    pub(crate) frame: [u8; 2_048],
 }
 
 /// A struct as the program must declare it: C name, size, and name and offset of each field, in bytes.
@@ -146,7 +170,7 @@ macro_rules! layout {
 pub(crate) use layout;
 
 /// Every shared struct.
-pub(crate) const LAYOUTS: [Layout; 8] = [
+pub(crate) const LAYOUTS: [Layout; 9] = [
     layout!("key4", Key4, from, to, fport, tport, chan, iface),
     layout!("key6", Key6, from, to, fport, tport, chan, iface),
     layout!("flow", Flow, src, dst, sport, dport, chan, csum, path, meter, until, epoch, hop, kind, family),
@@ -154,5 +178,6 @@ pub(crate) const LAYOUTS: [Layout; 8] = [
     layout!("meter", Meter, full_at, byte_ns_fp24),
     layout!("hop", Hop, dst, src, ifindex, mtu, valid, pad),
     layout!("iface", Iface, ifindex, state, mac, redirects, seen, proven, checked, bad),
-    layout!("meta", Meta, on, epoch, heartbeat, dscp, unused, pad),
+    layout!("meta", Meta, on, epoch, heartbeat, dscp, unused, dump_ifindex, dump_until, dump_every),
+    layout!("dump", Dump, left, lost, is_wanted, at, number, cpu, ifindex, len, form, frame),
 ];

@@ -11,6 +11,7 @@
 //! - [`NextHops`] resolves next hops by rtnetlink, and keeps them true: one per process.
 //! - [`drivers`] describes interfaces, and says on which drivers `auto` uses native mode, and why.
 //! - [`survey`] examines an interface for an operator.
+//! - [`dump`] gives copies of packets that a running server's program relays to an operator.
 //! - [`Board`] is the memory that process and program share: ports, switch, heartbeat, meters, tallies, proofs.
 //!
 //! # Privileges
@@ -58,6 +59,7 @@ mod board;
 mod btf;
 mod capacity;
 pub mod drivers;
+pub mod dump;
 mod error;
 mod hops;
 mod layout;
@@ -73,7 +75,7 @@ mod writer;
 
 pub use board::{Board, PortKind, Proof, ProofState};
 pub use capacity::Capacity;
-pub use error::{PathError, SteerError};
+pub use error::{DumpError, PathError, SteerError};
 pub use hops::{AddressPair, Hop, HopEvent, NextHops, Refusal};
 pub use layout::{Meter, Tally};
 pub use loader::{Interface, Mode, Paths, Run, object};

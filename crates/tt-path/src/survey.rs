@@ -76,6 +76,29 @@ pub fn interfaces() -> Result<Vec<String>, PathError> {
     Ok(links.iter().filter(|link| !is_loopback(link)).filter_map(name_of).collect())
 }
 
+/// The XDP program of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceProgram {
+    /// Name of the interface.
+    pub interface: String,
+    /// Index of the interface.
+    pub ifindex: u32,
+    /// The kernel's number of the program.
+    pub id: u32,
+}
+
+/// Returns the XDP programs on interfaces of the thread's network namespace. Needs no privileges.
+///
+/// # Errors
+/// `Netlink` if the kernel does not answer.
+pub fn programs() -> Result<Vec<InterfaceProgram>, PathError> {
+    let program_on = |link: &LinkMessage| {
+        let (id, _) = program_of(link)?;
+        Some(InterfaceProgram { interface: name_of(link)?, ifindex: link.index, id })
+    };
+    Ok(all_links()?.iter().filter_map(program_on).collect())
+}
+
 /// Examines an interface of the thread's network namespace. Without privileges, programs have no name.
 ///
 /// # Errors
@@ -155,6 +178,14 @@ fn offloads(name: &str) -> Offloads {
 }
 
 fn attached(link: &LinkMessage) -> Option<AttachedProgram> {
+    let (id, mode) = program_of(link)?;
+    let found = loaded_programs().map_while(Result::ok).find(|program| program.id() == id);
+    let name = found.and_then(|program| program.name_as_str().map(str::to_owned));
+    Some(AttachedProgram { id, name, mode, holders: holders(id) })
+}
+
+/// The number of the program on an interface, and how it is attached.
+fn program_of(link: &LinkMessage) -> Option<(u32, &'static str)> {
     let facts = link.attribute(IFLA_XDP)?;
     // `XDP_ATTACHED_..` of `linux/if_link.h`; 0 is none.
     let mode = match attribute(facts, IFLA_XDP_ATTACHED)?.first()? {
@@ -165,9 +196,7 @@ fn attached(link: &LinkMessage) -> Option<AttachedProgram> {
         _ => return None,
     };
     let id = IFLA_XDP_PROG_IDS.into_iter().find_map(|kind| attribute(facts, kind).and_then(word))?;
-    let found = loaded_programs().map_while(Result::ok).find(|program| program.id() == id);
-    let name = found.and_then(|program| program.name_as_str().map(str::to_owned));
-    Some(AttachedProgram { id, name, mode, holders: holders(id) })
+    Some((id, mode))
 }
 
 /// Parts of `IFLA_XDP`: how a program is attached, and its number in each mode.

@@ -5,6 +5,7 @@
 //! its heartbeat the program hands every packet up. On any failure the sockets relay, and one line says why.
 
 pub mod doctor;
+pub mod dump;
 mod hops;
 mod interfaces;
 mod plan;

@@ -66,6 +66,7 @@ pub use blueprint::check::check;
 pub use blueprint::reserve_descriptors;
 pub use counters::Totals;
 pub use kernel_path::doctor as path_doctor;
+pub use kernel_path::dump as path_dump;
 pub use launch::{start, start_with};
 pub use listeners::StreamAddr;
 pub use passed::PassedSockets;

@@ -7,6 +7,7 @@ use std::process::Command;
 use nix::unistd::{Uid, setresuid};
 use testkit::{Requirement, find_program, require};
 use tt_model::{Nanos, SplitMix64};
+use tt_path::dump::{Dump, Frame, Selection};
 use tt_path::{Capacity, Direction, PathError, Paths, Reason, Steering};
 
 use crate::subject::{IFINDEX, InKernel, Subject};
@@ -77,6 +78,81 @@ fn the_steering_program_is_accepted() {
 /// Root, who can give privileges up.
 pub(crate) fn root() -> Result<(), &'static str> {
     if Uid::effective().is_root() { Ok(()) } else { Err("the process is not root's") }
+}
+
+/// The second part runs in a process with one program.
+#[test]
+fn a_dump_has_each_packet_as_received_and_as_sent() {
+    let Some(mut subject) = require_kernel() else { return };
+    let Some(()) = require(Requirement::Privilege, root()) else { return };
+    if std::env::var_os(CHILD).is_none() {
+        let test = "in_kernel::a_dump_has_each_packet_as_received_and_as_sent";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("dumped"), "{text}");
+    } else {
+        assert_dumps(&mut subject);
+        eprintln!("dumped");
+    }
+}
+
+fn assert_dumps(subject: &mut InKernel) {
+    let mut relay = vectors::relay(subject);
+    let program = own_program();
+    let begin = |every, ifindex| Dump::begin(Selection { every, ifindex: Some(ifindex) }, &[program]);
+    let mut dump = begin(1, IFINDEX).unwrap();
+    assert_eq!(begin(1, IFINDEX).unwrap_err().to_string(), "another dump of the server's packets runs");
+    let mut expected = Vec::new();
+    for len in [100, 101, 1_300] {
+        let frame = vectors::frame(&relay.bindings[0], Direction::ToPeer, &vec![1; len], &mut SplitMix64::new(3));
+        while check::frame(subject, &mut relay, &frame) != Some(Reason::Relayed) {}
+        expected.push(frame);
+    }
+    let mut take = || {
+        dump.take(|packet| {
+            let whole = |frame: Frame<'_>| (frame.len as usize == frame.bytes.len()).then(|| frame.bytes.to_vec());
+            (packet.ifindex, whole(packet.received).unwrap(), whole(packet.sent).unwrap())
+        })
+    };
+    for frame in &expected {
+        let (ifindex, received, _) = take().unwrap();
+        assert_eq!((ifindex, &received), (IFINDEX, frame));
+    }
+    // The identification of an IPv4 packet is another one each time.
+    let done = subject.run(&expected[0]);
+    assert_eq!(take(), Some((IFINDEX, expected[0].clone(), done.frame)));
+    // What goes to the sockets is not copied, and leaves nothing behind.
+    subject.run(&expected[0][..40]);
+    assert_eq!((take(), dump.lost().unwrap()), (None, 0));
+    // The ring has room for 1 MiB.
+    (0..1_000).for_each(|_| drop(subject.run(&expected[2])));
+    let taken = std::iter::from_fn(|| dump.take(|_| ())).count() as u64;
+    assert_eq!((taken + dump.lost().unwrap(), taken > 300), (1_000, true), "{taken} taken");
+    drop(dump);
+    let state = subject.run(&expected[0]);
+
+    // Each CPU counts for itself.
+    let mut dump = begin(10, IFINDEX).unwrap();
+    (0..100).for_each(|_| drop(subject.run(&expected[0])));
+    let taken = std::iter::from_fn(|| dump.take(|_| ())).count();
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    assert!((10..10 + cpus).contains(&taken), "{taken} taken");
+    drop(dump);
+    let mut other = begin(1, IFINDEX + 1).unwrap();
+    assert_eq!(subject.run(&expected[0]).action, state.action);
+    assert_eq!(other.take(|_| ()), None, "another interface");
+    let gone = Dump::begin(Selection { every: 1, ifindex: None }, &[program, u32::MAX]);
+    assert_eq!(gone.unwrap_err().to_string(), "the XDP program 4294967295 is gone");
+}
+
+/// The kernel's number of the XDP program of this process.
+fn own_program() -> u32 {
+    let files = std::fs::read_dir("/proc/self/fdinfo").unwrap();
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.unwrap().path()).ok());
+    let mut programs = texts.filter(|text| text.contains("prog_type:\t6\n"));
+    let text = programs.next().unwrap();
+    text.lines().find_map(|line| line.strip_prefix("prog_id:")).unwrap().trim().parse().unwrap()
 }
 
 /// Starts this program again with a few of root's privileges.

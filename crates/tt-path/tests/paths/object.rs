@@ -15,7 +15,7 @@ const TABLES: [(&str, usize, usize); 9] = [
     ("hops", 24, 256),
     ("ifaces", 32, 64),
     ("reasons", 8, 32),
-    ("meta", 40, 1),
+    ("meta", 56, 1),
 ];
 
 pub(crate) fn machine() -> Machine {

@@ -180,7 +180,7 @@ fn docs(place: &Workplace) -> Outcome {
 }
 
 fn integration(place: &Workplace) -> Outcome {
-    let same = ["bpftool", "ethtool", "haproxy", "openssl", "python3"].map(|name| (name, name));
+    let same = ["bpftool", "ethtool", "haproxy", "openssl", "python3", "tcpdump"].map(|name| (name, name));
     let others = [("nft", "nftables"), ("fail2ban-regex", "fail2ban"), ("promtool", "prometheus")];
     let more = [("systemd-socket-activate", "systemd"), ("turnutils_uclient", "coturn"), ("setpriv", "util-linux")];
     // The tutorials open the page.

@@ -3,6 +3,7 @@
 mod changes;
 mod clients;
 mod doctor;
+mod dump;
 mod page;
 mod rules;
 pub(crate) mod scene;
