@@ -1,5 +1,6 @@
 //! Writes packets that the kernel path relays as a pcap file: tcpdump sees none of them.
 
+#[cfg(feature = "command-line")]
 pub mod command;
 mod pcap;
 
