@@ -22,7 +22,7 @@ use tt_meter::Clock;
 use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 use tt_venue::Symbol;
-use tt_venue::event::TradingSession;
+use tt_venue::event::UnderlyingHours;
 
 use super::account::RequestLogin;
 use super::address::{Address, Addresses};
@@ -177,7 +177,7 @@ impl Feed {
     }
 
     /// Shows the session of a market that contracts of the venue follow.
-    fn take_session(&mut self, session: TradingSession) {
+    fn take_session(&mut self, session: UnderlyingHours) {
         if self.status.take_session(session) {
             let (venue, market) = (self.config.venue.name(), session.market.name());
             tracing::info!(venue, market, session = session.session.name(), "market: trading session");

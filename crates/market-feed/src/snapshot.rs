@@ -6,7 +6,7 @@ use tt_market::counters::VenueCounters;
 use tt_meter::{Calibration, Histogram};
 use tt_model::{Decimal, Nanos, Price};
 use tt_venue::BookLevel;
-use tt_venue::event::{AggressorSide, TradingSession};
+use tt_venue::event::{AggressorSide, UnderlyingHours};
 use tt_venue::listing::OptionRight;
 
 use super::arrivals::SilentTopic;
@@ -20,7 +20,7 @@ use super::updates;
 use tt_status::accounting::{Accounting, Count, Quantiles};
 use tt_status::decimal_text::steps_text;
 use tt_status::market::{
-    Account, Book, Candle, Derivative, Feed, IngestRow, Level, Liquidation, MarketStatus, Refused, Session, Terms,
+    Account, Book, Candle, Derivative, Feed, IngestRow, Level, Liquidation, MarketHours, MarketStatus, Refused, Terms,
     Trade,
 };
 use tt_status::timing;
@@ -209,8 +209,8 @@ fn silent_topic(silent: &SilentTopic) -> tt_status::market::SilentTopic {
     tt_status::market::SilentTopic { symbol: silent.symbol.clone(), topic: silent.topic }
 }
 
-fn session(shown: &TradingSession) -> Session {
-    Session { market: shown.market.name(), session: shown.session.name() }
+fn session(shown: &UnderlyingHours) -> MarketHours {
+    MarketHours { market: shown.market.name(), session: shown.session.name() }
 }
 
 fn refused(refusal: Refusal) -> Refused {

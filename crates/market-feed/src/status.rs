@@ -8,7 +8,7 @@ use super::arrivals::SilentTopic;
 use super::frame_timings::Times;
 use super::topics::Refusal;
 use tt_status::market::{Difference, Incident};
-use tt_venue::event::TradingSession;
+use tt_venue::event::UnderlyingHours;
 
 /// Waiters check again after this long, even without a notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ pub struct FeedStatus {
     /// Topics that the venue accepted and does not send, at most 64.
     pub silent_topics: Vec<SilentTopic>,
     /// The sessions of markets that contracts of the venue follow, as it has last sent them.
-    pub sessions: Vec<TradingSession>,
+    pub sessions: Vec<UnderlyingHours>,
     /// The last levels of which a book and a REST snapshot differed, at most 16.
     pub differences: Vec<Difference>,
     /// The last incidents of its books, at most 32.
@@ -59,7 +59,7 @@ impl FeedStatus {
     }
 
     /// Takes the session of a market; returns whether it is another one than before.
-    pub(super) fn take_session(&mut self, session: TradingSession) -> bool {
+    pub(super) fn take_session(&mut self, session: UnderlyingHours) -> bool {
         match self.sessions.iter_mut().find(|known| known.market == session.market) {
             Some(known) if *known == session => return false,
             Some(known) => *known = session,

@@ -46,7 +46,7 @@ use core::error::Error;
 use core::fmt;
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;
-use tt_venue::event::{Balance, EventBuffer, OrderId, TradingSession};
+use tt_venue::event::{Balance, EventBuffer, OrderId, UnderlyingHours};
 use tt_venue::listing::{ContractUnit, InstrumentStatus};
 use tt_venue::rules::JoinRule;
 
@@ -86,7 +86,7 @@ pub enum Applied {
     /// Nothing yet: the venue's list of instruments is worth another request.
     ListChanged,
     /// Nothing: a market that contracts of the venue follow has this session now.
-    Session(TradingSession),
+    Session(UnderlyingHours),
 }
 
 impl Applied {

@@ -52,7 +52,7 @@ pub struct Feed {
     /// Topics that the venue accepted and does not send.
     pub silent_topics: Vec<SilentTopic>,
     /// The sessions of markets that contracts of the venue follow, if the feed follows them.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<MarketHours>,
     /// Symbols and topics that the venue does not list or refuses.
     pub refused: Vec<Refused>,
     /// Books that a REST snapshot fitted at the same update id.
@@ -124,7 +124,7 @@ pub struct SilentTopic {
 
 /// The session of a market with trading hours, which contracts of a venue follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Session {
+pub struct MarketHours {
     /// `stocks` or `commodities`.
     pub market: &'static str,
     /// `pre_market`, `regular`, `after_market`, `overnight`, `closed` or `unknown`.

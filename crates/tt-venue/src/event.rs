@@ -76,16 +76,16 @@ pub enum Control {
     /// The venue's list of instruments says something else now, such as that a currency is locked.
     ListChanged,
     /// The session of a market that contracts of the venue follow.
-    Session(TradingSession),
+    Session(UnderlyingHours),
 }
 
 /// The session of a market with trading hours, which contracts of a venue follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TradingSession {
+pub struct UnderlyingHours {
     /// The market.
     pub market: UnderlyingMarket,
     /// Its session now.
-    pub session: Session,
+    pub session: TradingHours,
 }
 
 /// A market with trading hours.
@@ -110,7 +110,7 @@ impl UnderlyingMarket {
 
 /// A part of a market's day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Session {
+pub enum TradingHours {
     /// Before the regular hours.
     PreMarket,
     /// The regular hours.
@@ -125,7 +125,7 @@ pub enum Session {
     Unknown,
 }
 
-impl Session {
+impl TradingHours {
     /// The session's name in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -141,7 +141,8 @@ fn origin(environment: &Value) -> anyhow::Result<String> {
 /// Machine, compiler, commit and date of a file of runs.
 fn origin_of_runs(runs: &Runs) -> anyhow::Result<String> {
     let note = |start: &str| runs.notes.iter().find_map(|note| note.strip_prefix(start));
-    let machine = note("machine: ").and_then(|note| note.split(", clock").next()).context("no note of the machine")?;
+    let machine = note("machine: ").context("no note of the machine")?;
+    let machine = [", clock", ", load"].iter().fold(machine, |text, end| text.split(end).next().unwrap_or(text));
     let rustc = runs.notes.iter().find(|note| note.starts_with("rustc ")).context("no note of the compiler")?;
     let mut commits: Vec<&str> = runs.runs.iter().filter_map(|run| run.get("commit")).map(String::as_str).collect();
     commits.dedup();

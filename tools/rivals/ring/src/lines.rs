@@ -1,7 +1,7 @@
 //! The cache lines of a flow without a queue: one core fills [`HALF`] lines while the other reads the [`HALF`] before.
 //!
-//! Nothing else passes, but for one word each way for so many lines. A queue that has each event on a line of its own
-//! passes the same lines, and more words.
+//! Nothing else passes, but for one word each way for so many lines. A queue whose events share no line passes the same
+//! lines, and more words.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const END: u64 = u64::MAX;
 #[repr(align(64))]
 struct Line([AtomicU64; 8]);
 
-/// A word on a line of its own, as far as the processor fetches lines in pairs.
+/// A word that shares its line with nothing, and the line fetched together with it either.
 #[repr(align(128))]
 struct Apart(AtomicU64);
 

@@ -131,7 +131,7 @@ fn a_kernel_without_pressure_readings_is_judged_by_the_rest() {
 }
 
 #[test]
-fn a_busy_machine_has_a_status_of_its_own() {
+fn a_busy_machine_has_another_status_than_a_failure() {
     let busy = || anyhow::Error::from(BusyError { reason: "other processes use 2.000 CPUs".to_owned() });
     assert_eq!((status(&busy()), status(&busy().context("cannot measure"))), (3, 3));
     assert_eq!(status(&anyhow::anyhow!("another bench is running")), 1);

@@ -1,8 +1,8 @@
 //! Intent to verdict through the running gate, open loop, and the same through a thread that only answers.
 
 mod echo;
+mod over_tcp;
 mod running;
-mod session;
 
 use std::thread;
 
@@ -16,7 +16,7 @@ use crate::harness::cpus;
 use crate::harness::operation::{Bench, Finished};
 use crate::harness::plan::Plan;
 use crate::report::{Bootstrap, Row, RowText, Samples, Unit};
-use session::SessionLine;
+use over_tcp::TcpLine;
 
 /// Slots of each ring: a run that the gate cannot follow has room for all of it.
 const SLOTS: usize = 1 << 13;
@@ -104,9 +104,9 @@ impl OpenLoop {
         if !self.mode.over_tcp {
             return run(line, intents, pace);
         }
-        let mut session = SessionLine::connect(line)?;
-        let times = run(&mut session, intents, pace)?;
-        session.end()?;
+        let mut line = TcpLine::connect(line)?;
+        let times = run(&mut line, intents, pace)?;
+        line.end()?;
         Ok(times)
     }
 

@@ -4,7 +4,7 @@ use super::account;
 use crate::error::ParseError;
 use crate::event::{
     AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Levels, Liquidation, MarkPrice,
-    Session, Ticker, Trade, TradingSession, UnderlyingMarket, VenueCandle,
+    Ticker, Trade, TradingHours, UnderlyingHours, UnderlyingMarket, VenueCandle,
 };
 use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
@@ -85,14 +85,14 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseEr
 /// The session of a market that perpetuals of stocks and commodities follow ("Trading Session Stream").
 fn session(object: &Object<'_>, market: UnderlyingMarket) -> Result<Event, ParseError> {
     let session = match json::text(object.need(b"S")?)? {
-        b"PRE_MARKET" => Session::PreMarket,
-        b"REGULAR" => Session::Regular,
-        b"AFTER_MARKET" => Session::AfterMarket,
-        b"OVERNIGHT" => Session::Overnight,
-        b"NO_TRADING" => Session::Closed,
-        _ => Session::Unknown,
+        b"PRE_MARKET" => TradingHours::PreMarket,
+        b"REGULAR" => TradingHours::Regular,
+        b"AFTER_MARKET" => TradingHours::AfterMarket,
+        b"OVERNIGHT" => TradingHours::Overnight,
+        b"NO_TRADING" => TradingHours::Closed,
+        _ => TradingHours::Unknown,
     };
-    Ok(Event::Control(Control::Session(TradingSession { market, session })))
+    Ok(Event::Control(Control::Session(UnderlyingHours { market, session })))
 }
 
 pub(super) fn book_ticker(object: &impl Keyed) -> Result<BookTicker, ParseError> {

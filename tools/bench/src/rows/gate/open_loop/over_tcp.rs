@@ -16,7 +16,7 @@ const READ_MAX: usize = 64;
 
 /// A client, the gateway that reads its intents, and the line into which the gateway puts them. Client and gateway are
 /// one thread; the kernel takes each intent through the whole of TCP in between.
-pub(super) struct SessionLine<'a, L> {
+pub(super) struct TcpLine<'a, L> {
     line: &'a mut L,
     client: TcpStream,
     gateway: TcpStream,
@@ -29,7 +29,7 @@ pub(super) struct SessionLine<'a, L> {
     failed: Option<io::Error>,
 }
 
-impl<'a, L: Line> SessionLine<'a, L> {
+impl<'a, L: Line> TcpLine<'a, L> {
     /// Connects a client on the loopback interface.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl<'a, L: Line> SessionLine<'a, L> {
     }
 }
 
-impl<L: Line> Line for SessionLine<'_, L> {
+impl<L: Line> Line for TcpLine<'_, L> {
     #[inline(always)]
     fn send(&mut self, intent: OrderIntent) -> bool {
         match self.client.write_all(&encode(&intent)) {
@@ -186,14 +186,14 @@ mod tests {
         };
         let sent: Vec<OrderIntent> = (0..200).map(|client_id| OrderIntent { client_id, ..intent }).collect();
         let mut line = Stubborn::default();
-        let mut session = SessionLine::connect(&mut line).unwrap();
+        let mut over_tcp = TcpLine::connect(&mut line).unwrap();
         for intent in &sent {
-            assert!(session.send(*intent));
+            assert!(over_tcp.send(*intent));
         }
-        while session.line.came.len() < sent.len() {
-            assert_eq!(session.poll().map(|verdict| verdict.client_id), None);
+        while over_tcp.line.came.len() < sent.len() {
+            assert_eq!(over_tcp.poll().map(|verdict| verdict.client_id), None);
         }
-        session.end().unwrap();
+        over_tcp.end().unwrap();
         assert_eq!(line.came, sent);
     }
 }
