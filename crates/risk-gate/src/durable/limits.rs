@@ -14,7 +14,7 @@ impl<K: Keeper> DurableGate<K> {
     /// Replaces the limits of an account in an instrument; returns the new version of the limits.
     ///
     /// # Errors
-    /// Those of [`Gate::set_limits`].
+    /// Those of [`tt_risk::Gate::set_limits`].
     pub fn set_limits(
         &mut self,
         now_ns: u64,
