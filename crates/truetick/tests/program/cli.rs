@@ -59,8 +59,8 @@ fn written(folder: &Path, text: &str) -> String {
 #[test]
 fn every_command_explains_itself() {
     let overview = String::from_utf8(truetick(&["--help"]).stdout).expect("UTF-8");
-    // `gate` needs one of its commands.
-    for command in COMMANDS.iter().chain(&["gate"]) {
+    // `gate` and `paths` need one of their commands.
+    for command in COMMANDS.iter().chain(&["gate", "paths"]) {
         assert!(overview.contains(&format!("\n  {command} ")), "{command} is missing in\n{overview}");
         let output = truetick(&[command, "--help"]);
         let help = String::from_utf8(output.stdout).expect("UTF-8");
@@ -71,8 +71,8 @@ fn every_command_explains_itself() {
     let listed = listed.filter(|line| !line.starts_with("   "));
     assert_eq!(
         listed.count(),
-        COMMANDS.len() + 4,
-        "only `gate`, `completions`, `man` and `help` in addition to the known commands\n{overview}"
+        COMMANDS.len() + 5,
+        "only `gate`, `paths`, `completions`, `man` and `help` in addition to the known commands\n{overview}"
     );
 }
 

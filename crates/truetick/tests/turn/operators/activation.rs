@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -29,15 +31,13 @@ fn passing(sockets: &[String], user: &str) -> Command {
     command
 }
 
-/// A port of 127.0.0.1 that is free for UDP and TCP.
+/// A port that is free for UDP and TCP.
 pub(super) fn free_port() -> u16 {
-    loop {
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = udp.local_addr().unwrap().port();
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
+    /// No relay of another test has one of these, nor does the kernel choose one for a socket.
+    static PORTS: Mutex<RangeInclusive<u16>> = Mutex::new(18_000..=19_999);
+    let any = Ipv4Addr::UNSPECIFIED;
+    let is_free = |port: &u16| UdpSocket::bind((any, *port)).is_ok() && TcpListener::bind((any, *port)).is_ok();
+    PORTS.lock().unwrap_or_else(PoisonError::into_inner).find(is_free).expect("a free port")
 }
 
 /// Whether everybody gets a response: the kernel spreads clients over the sockets that share an address.
