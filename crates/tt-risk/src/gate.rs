@@ -17,7 +17,7 @@ use crate::{
     fields::{Fields, Visit},
     instrument::{InstrumentRules, InstrumentState},
     money::Round,
-    orders::{Bits, Orders, Phase, Record, Reserved},
+    orders::{Bits, Orders, Record, Reserved},
     rate::{Bucket, Rate},
     tree::{Node, Path, Reserving, Totals, Traded, Tree, Windows, sign},
 };
@@ -129,7 +129,7 @@ struct RowState {
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     traded: Option<Traded>,
-    /// The change of the number of open orders, as far as the tree does not count it yet.
+    /// The change of the number of open orders.
     opened: i32,
 }
 
@@ -340,20 +340,8 @@ impl Gate {
         let slot = self.orders.add(row, record)?;
         let account = self.core.account_index(record.account);
         self.accounts[account].records += 1;
-        if record.is_open() {
-            let state = &mut self.core.rows[row].state;
-            state.open_orders = state.open_orders.saturating_add(1);
-        }
         self.settle_all(row, slot, Since { traded: None, opened: i32::from(record.is_open()) });
         Some(slot)
-    }
-
-    /// Adds `change` to the numbers of open orders; the caller settles.
-    fn count_open(&mut self, row: usize, slot: u32, change: i32) {
-        let state = &mut self.core.rows[row].state;
-        state.open_orders = state.open_orders.saturating_add_signed(change);
-        let path = self.path(slot);
-        self.tree.prepare(path, |held| held.open_orders = held.open_orders.saturating_add_signed(change));
     }
 
     /// Brings sums and queues up to date after a change of the record at `slot`.
@@ -380,7 +368,9 @@ impl Gate {
         let hold = contract.hold(side, lots, value);
         let (account, currency) = (record.account, contract.held_currency(side));
         let before = core::mem::replace(&mut self.orders.counted[slot as usize], Reserved { lots, value, hold });
-        self.core.rows[row].state.reserve(side, before.lots, lots);
+        let state = &mut self.core.rows[row].state;
+        state.reserve(side, before.lots, lots);
+        state.open_orders = state.open_orders.saturating_add_signed(opened);
         if hold != before.hold
             && let Some(balance) = self.tree.balance(account, currency)
         {
@@ -410,12 +400,6 @@ impl Gate {
             }
         }
         Traded { lots, cash }
-    }
-
-    /// Ends the open order at `slot`, as the venue or its executions do; the caller settles.
-    fn end(&mut self, row: usize, slot: u32, phase: Phase) {
-        self.orders.close(row, slot, phase);
-        self.count_open(row, slot, -1);
     }
 }
 

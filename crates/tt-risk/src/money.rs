@@ -254,7 +254,7 @@ impl Contract {
     /// Returns the initial margin of a position of `value`; `None` above the last bracket.
     #[inline]
     pub(crate) fn margin(&self, value: i64) -> Option<i128> {
-        // In one word and with one division, as long as the sum has a word.
+        // In 64 bits and with one division, as long as the sum fits.
         let (mut from, mut sum) = (0, 0_u64);
         for bracket in &self.brackets {
             let to = value.min(bracket.value_max);

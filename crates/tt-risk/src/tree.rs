@@ -308,13 +308,6 @@ impl Tree {
         }
     }
 
-    /// Changes what every row of `path` holds, before a [`reserve`](Self::reserve) of the same event values it.
-    pub(crate) fn prepare(&mut self, path: Path, mut change: impl FnMut(&mut Held)) {
-        for index in path.into_iter().filter(|index| *index != NIL) {
-            change(&mut self.rows[index as usize].held);
-        }
-    }
-
     /// A new mark of `instrument`: zero for none.
     pub(crate) fn set_price(&mut self, instrument: InstrumentId, px: i64, now_ns: u64) {
         let price = &mut self.prices[instrument.0 as usize];

@@ -144,8 +144,7 @@ impl Gate {
         }
         self.orders.keep_open(place.slot);
         self.orders.open(place.row, place.slot);
-        self.count_open(place.row, place.slot, 1);
-        self.settle(place.row, place.slot);
+        self.settle_all(place.row, place.slot, Since { traded: None, opened: 1 });
         if is_enlarged { Outcome::Enlarged } else { Outcome::Adopted }
     }
 
@@ -190,8 +189,6 @@ impl Gate {
         let is_done = was_open && leaves == 0 && !is_replaced;
         if is_done {
             self.orders.close(place.row, place.slot, Phase::Filled);
-            let state = &mut self.core.rows[place.row].state;
-            state.open_orders = state.open_orders.saturating_sub(1);
         }
         self.settle_all(place.row, place.slot, Since { traded, opened: -i32::from(is_done) });
         match (is_unknown, is_over, was_open) {
@@ -225,8 +222,8 @@ impl Gate {
         if record.bits.has(Bits::REPLACE_PENDING) {
             record.qty = record.qty.max(record.replace_qty);
         }
-        self.end(place.row, place.slot, Phase::Ended);
-        self.settle(place.row, place.slot);
+        self.orders.close(place.row, place.slot, Phase::Ended);
+        self.settle_all(place.row, place.slot, Since { traded: None, opened: -1 });
         if states_less { Outcome::Conflict } else { Outcome::Applied }
     }
 
@@ -347,8 +344,8 @@ impl Gate {
             return Outcome::Duplicate;
         }
         self.orders.drop_replace(place.row, place.slot);
-        self.end_if_done(place);
-        self.settle(place.row, place.slot);
+        let since = self.end_if_done(place);
+        self.settle_all(place.row, place.slot, since);
         Outcome::Applied
     }
 
@@ -382,8 +379,8 @@ impl Gate {
             self.orders.drop_replace(place.row, place.slot);
         }
         self.orders.move_level(place.row, place.slot, limit_px);
-        self.end_if_done(place);
-        self.settle(place.row, place.slot);
+        let since = self.end_if_done(place);
+        self.settle_all(place.row, place.slot, since);
         if is_enlarged { Outcome::Enlarged } else { Outcome::Applied }
     }
 
@@ -408,12 +405,14 @@ impl Gate {
             && (versions.is_later(report.version) || (is_asked && !versions.is_old(report.version)))
     }
 
-    /// Ends an open order of which nothing is left.
-    fn end_if_done(&mut self, place: Place) {
+    /// Ends an open order of which nothing is left; the caller settles what this returns.
+    fn end_if_done(&mut self, place: Place) -> Since {
         let record = self.record(place);
-        if record.leaves() == 0 && !record.bits.has(Bits::REPLACE_PENDING) {
-            self.end(place.row, place.slot, Phase::Filled);
+        let is_done = record.leaves() == 0 && !record.bits.has(Bits::REPLACE_PENDING);
+        if is_done {
+            self.orders.close(place.row, place.slot, Phase::Filled);
         }
+        Since { traded: None, opened: -i32::from(is_done) }
     }
 }
 

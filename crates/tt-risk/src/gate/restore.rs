@@ -1,6 +1,6 @@
 //! The state of before a start, and what operators declare true.
 
-use super::{Gate, OpenOrder, terms};
+use super::{Gate, OpenOrder, Since, terms};
 use crate::{
     error::GateError,
     exposure::Exposure,
@@ -34,8 +34,8 @@ impl Gate {
             let record = &mut self.orders.records[slot as usize];
             record.qty = record.executed;
             record.venue_executed = 0;
-            self.end(row, slot, Phase::Ended);
-            self.settle(row, slot);
+            self.orders.close(row, slot, Phase::Ended);
+            self.settle_all(row, slot, Since { traded: None, opened: -1 });
             self.orders.keep_until(slot, 0);
         }
         let before = self.core.rows[row].state.exposure();
