@@ -15,8 +15,8 @@ use crate::violation::Violation;
 const FOLDER: &str = "crates/tt-path/bpf";
 /// The programs: their names without `.bpf.c`, `.bpf.o` and `.bpf.sha256`.
 const PROGRAMS: [&str; 2] = ["paths", "steer"];
-/// What each of them includes.
-const HEADERS: [&[&str]; 2] = [&["kernel.h", "dump.h"], &["kernel.h"]];
+/// What the programs include.
+const HEADERS: [&str; 2] = ["kernel.h", "dump.h"];
 const SOURCE_LINES_MAX: usize = 500;
 
 /// The compiler whose output is committed. Another version makes other bytes.
@@ -130,10 +130,8 @@ fn is_version(output: &str, version: &str) -> bool {
 
 fn record(root: &Path, program: &str) -> anyhow::Result<String> {
     let mut text = format!("{COMPILER}\n{FLAGS} -ffile-prefix-map=FOLDER=.\nllvm-strip {STRIP_FLAGS}\n");
-    let headers = PROGRAMS.iter().zip(HEADERS).filter(|(name, _)| **name == program).flat_map(|(_, headers)| headers);
-    let source_and_object = ["c", "o"].map(|ending| format!("{program}.bpf.{ending}"));
-    let [source, object] = source_and_object.each_ref().map(String::as_str);
-    for name in [source].into_iter().chain(headers.copied()).chain([object]) {
+    let [source, object] = ["c", "o"].map(|ending| format!("{program}.bpf.{ending}"));
+    for name in [source.as_str()].into_iter().chain(HEADERS).chain([object.as_str()]) {
         let path = root.join(FOLDER).join(name);
         let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
         let digits: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
