@@ -177,7 +177,7 @@ fn programs(interface: Option<&str>) -> anyhow::Result<Vec<InterfaceProgram>> {
     }
     if programs.is_empty() {
         bail!(
-            "no interface has an XDP program: a server with data_path runs elsewhere, or `truetick doctor paths` says why"
+            "no interface has an XDP program: run this in the server's network namespace; `truetick doctor paths` says more"
         );
     }
     Ok(programs)

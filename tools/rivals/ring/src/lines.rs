@@ -24,7 +24,7 @@ const END: u64 = u64::MAX;
 #[repr(align(64))]
 struct Line([AtomicU64; 8]);
 
-/// A word that shares its line with nothing, and the line fetched together with it either.
+/// A word with nothing else on its line, or on the line that is fetched with it.
 #[repr(align(128))]
 struct Apart(AtomicU64);
 

@@ -25,23 +25,23 @@ pub struct Args {
 enum Command {
     /// Write packets that the kernel relays as a pcap file, for tcpdump -r and Wireshark; needs root
     ///
-    /// tcpdump does not see these packets. Each is written twice: as received and as sent. The server copies them only
-    /// while the command runs, and loses none of a call for it.
+    /// tcpdump does not see these packets. Each is written twice: as received and as sent. They are copied only while
+    /// the command runs. If it is too slow, the file lacks packets, but the calls do not.
     Dump(Dump),
 }
 
 #[derive(Debug, clap::Args)]
 struct Dump {
-    /// Interface where the packets arrive [default: every one with the program of a server]
+    /// Interface where the packets arrive [default: all where the kernel relays]
     #[arg(value_name = "IFACE")]
     interface: Option<String>,
     /// Stop after N packets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Write one packet in K of each CPU
+    /// Write one in K of the packets of each CPU
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Form of the packets
+    /// Write packets as received, as sent, or both
     #[arg(long, value_enum, default_value_t = FormArg::Both)]
     form: FormArg,
     /// File to write; - is standard output
